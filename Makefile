@@ -1,0 +1,94 @@
+# A thin front door: meson.build describes the build, tools/ does the work, `make help` lists what there is.
+# make CC=clang BUILD=build-clang   another compiler in a folder of its own
+BUILD ?= build
+PYTHON3 ?= python3
+ifeq ($(origin CC),default)
+  CC := gcc
+endif
+CCACHE := $(if $(findstring ccache,$(CC)),,$(shell command -v ccache))
+MESON_CC := $(strip $(notdir $(CCACHE)) $(CC))
+VENV := $(CURDIR)/.venv
+PY := $(VENV)/bin/python
+MESON := $(VENV)/bin/meson
+NINJA := $(VENV)/bin/ninja
+ORACLE ?= .venv-oracle/bin/python
+ARGS ?=
+
+# The ordinary build is placed in python/ember; any other in a package of its own, which PYTHONPATH then names.
+ifeq ($(BUILD),build)
+  PACKAGE := $(CURDIR)/python
+  SETUP :=
+else
+  PACKAGE := $(CURDIR)/$(BUILD)/python
+  SETUP := -Dpackage_dir=$(PACKAGE)
+endif
+export PYTHONPATH := $(PACKAGE)
+export PATH := $(VENV)/bin:$(PATH)
+export EMBER_BUILD := $(CURDIR)/$(BUILD)
+
+.PHONY: all venv test demo bench bench-overhead parity lint asan fault fuzz gen-diff new-op clean help
+
+all: $(BUILD)/build.ninja  ## build (sets .venv up once)
+	@$(NINJA) -C $(BUILD)
+
+$(BUILD)/build.ninja: | $(VENV)/.ember-dev
+	CC="$(MESON_CC)" $(MESON) setup $(BUILD) $(SETUP) $(MESONFLAGS)
+
+# .venv may be a symlink to a ready environment; then nothing is installed into it.
+$(VENV)/.ember-dev: requirements-dev.txt
+	@if [ -L $(VENV) ]; then [ -x $(MESON) ] || { echo "$(VENV) has no meson"; exit 1; }; \
+	else \
+	    [ -x $(PY) ] || $(PYTHON3) -m venv $(VENV); \
+	    $(VENV)/bin/pip install -q --disable-pip-version-check -r requirements-dev.txt && \
+	    echo "$(CURDIR)/python" > "$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/ember.pth" && \
+	    touch $@; \
+	fi
+
+$(VENV)/.ember-demo: requirements-demo.txt | $(VENV)/.ember-dev
+	@if [ ! -L $(VENV) ]; then \
+	    $(VENV)/bin/pip install -q --disable-pip-version-check -r requirements-demo.txt && touch $@; \
+	fi
+
+venv: $(VENV)/.ember-dev
+
+test: all  ## every test; last line `N passed, N failed, N skipped` (ARGS="--fast", ARGS="-k name")
+	@$(PY) tools/run_tests.py --build $(BUILD) $(ARGS)
+
+demo: all $(VENV)/.ember-demo  ## train a network on handwritten digits
+	@$(PY) examples/python/train_digits.py $(ARGS)
+
+bench: all  ## speed of whole operators, beside PyTorch when it is there
+	@$(PY) bench/bench_all.py --oracle $(ORACLE) $(ARGS)
+
+bench-overhead: all  ## fixed cost of a call, beside PyTorch when it is there
+	@$(PY) bench/bench_overhead.py --oracle $(ORACLE) $(ARGS)
+
+parity: all  ## the same calls in real PyTorch and in Ember; writes docs/parity.md
+	@$(PY) tests/parity/run.py --oracle $(ORACLE) $(ARGS)
+
+lint: | $(VENV)/.ember-dev  ## include arrows, sizes, headers that stand alone, names that exist
+	@$(PY) tools/lint.py $(ARGS)
+
+asan:  ## C tests and a part of the Python tests under the address and undefined-behaviour sanitizers
+	@$(MAKE) --no-print-directory all BUILD=build-asan \
+	    MESONFLAGS="-Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1"
+	@$(MAKE) --no-print-directory test BUILD=build-asan ARGS="--asan $(ARGS)"
+
+fault:  ## every allocation of every operator fails once
+	@$(MAKE) --no-print-directory all BUILD=build-fault MESONFLAGS=-Dfault=true
+	@$(MAKE) --no-print-directory test BUILD=build-fault ARGS="--only fault $(ARGS)"
+
+fuzz: all  ## random calls, until stopped or for ARGS="--seconds N"
+	@$(PY) tests/fuzz/run.py $(ARGS)
+
+gen-diff: | $(VENV)/.ember-dev  ## what the generator would write differently from what is in $(BUILD)/gen
+	@$(PY) gen/ember_gen.py --root . --diff $(BUILD)/gen $(ARGS)
+
+new-op: | $(VENV)/.ember-dev  ## skeleton rows for a new operator: make new-op ARGS="name kind"
+	@$(PY) gen/ember_gen.py --root . --new-op $(ARGS)
+
+clean:  ## remove build folders (.venv stays)
+	rm -rf build build-* python/ember/_C.*.so python/ember/libember.so
+
+help:  ## this list
+	@sed -n 's/^\([a-z-]*\):.*##/\1 -/p' Makefile
