@@ -1,0 +1,14 @@
+"""What every Python test shares. `pytest tests/py/test_x.py` works by itself, without make."""
+import os
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+# Programs that tests start need the same package as the tests have.
+if "PYTHONPATH" not in os.environ:
+    os.environ["PYTHONPATH"] = os.path.join(ROOT, "python")
+    sys.path.insert(0, os.environ["PYTHONPATH"])
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: takes seconds; left out by --fast")
