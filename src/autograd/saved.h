@@ -1,0 +1,41 @@
+// saved.h: a tensor that a node keeps for backward, with the version it had. A saved *output* is an alias without grad_fn, and
+// gets the node back at unpack: so a node never owns itself.
+#ifndef EMBER_AUTOGRAD_SAVED_H
+#define EMBER_AUTOGRAD_SAVED_H
+#include "node.h"
+
+typedef struct em_saved {
+  em_tensor *tensor;     // owned: the tensor itself (leaf or input), or an alias (output); NULL: none was saved, or hooks hold it
+  em_node *grad_fn;      // owned for a saved non-leaf input under hooks; NULL for outputs
+  uint32_t version;
+  uint32_t output_nr;
+  uint8_t is_output, was_none, requires_grad, is_leaf;
+  void *packed;          // what a pack hook returned, owned through hooks->free
+  struct em_saved_hooks *hooks;  // retained while packed
+} em_saved;
+
+// Pair of hooks on saved tensors (torch.autograd.graph.saved_tensors_hooks). A stack in the TLS: `below` is the next one.
+typedef struct em_saved_hooks {
+  em_ref rc;
+  em_status (*pack)(void *context, em_tensor *t, void **packed);
+  em_status (*unpack)(void *context, void *packed, em_tensor **out);  // new reference
+  void (*free_packed)(void *context, void *packed);
+  void (*free_context)(void *context);
+  void *context;
+  const char *disabled_message;    // not NULL: saving fails with this text (disable_saved_tensors_hooks)
+  struct em_saved_hooks *below;
+} em_saved_hooks;
+
+// Saves t (NULL is fine). is_output: t is an output of the node being recorded (call after em_node_set_history).
+EM_PRIV em_status em_saved_save(em_saved *s, em_tensor *t, bool is_output);
+// New reference in *out (NULL when NULL was saved). Checks released ("Trying to backward through the graph a second time ...") and the
+// version ("one of the variables needed for gradient computation has been modified by an inplace operation: [FloatTensor [3]], which is
+// output 0 of MulBackward0, is at version 1; expected version 0 instead. Hint: ..."). `owner` reattaches as grad_fn of outputs.
+EM_PRIV em_status em_saved_unpack(em_saved *s, em_node *owner, em_tensor **out);
+EM_PRIV void em_saved_release(em_saved *s);
+// Lists
+typedef struct em_saved_list { em_saved *p; int64_t n; } em_saved_list;
+EM_PRIV em_status em_saved_list_save(em_saved_list *l, em_tensors ts);
+EM_PRIV em_status em_saved_list_unpack(em_saved_list *l, em_node *owner, em_tensor_list *out);
+EM_PRIV void em_saved_list_release(em_saved_list *l);
+#endif

@@ -1,0 +1,25 @@
+// tls.h: the one block of thread-local state. Kept small: it lives in the loader's static TLS surplus (initial-exec), which
+// dlopen can run out of.
+#ifndef EMBER_CORE_TLS_H
+#define EMBER_CORE_TLS_H
+#include "status.h"
+
+struct em_magazines;
+struct em_error_record;
+struct em_saved_hooks;
+
+typedef struct em_tls {
+  uint64_t include, exclude;          // dispatch keys added to and taken from every call of this thread
+  struct em_magazines *magazines;     // small-block lists, owned; NULL until first use and in bypass mode
+  struct em_error_record *error;      // owned, NULL until the first failure
+  struct em_saved_hooks *saved_hooks; // top of the stack of saved-tensor hooks, borrowed (owner: the context manager)
+  void *engine;                       // the running graph task of this thread, or NULL
+  uint8_t inference;                  // inference_mode: new tensors carry neither Autograd nor Alias
+  uint8_t anomaly;                    // bit 0: anomaly mode is on, bit 1: check for nan
+  uint8_t default_dtype;              // not used by the core's operators when a dtype is given
+  uint8_t log;                        // EMBER_LOG levels that this thread honours
+  int32_t autocast_dtype;             // em_dtype of CPU autocast while Autocast is included
+} em_tls;
+
+EM_PRIV extern _Thread_local em_tls em_priv_tls __attribute__((tls_model("initial-exec")));
+#endif

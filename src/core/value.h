@@ -1,0 +1,82 @@
+// value.h: the boxed value: one argument or result of an operator, as the boxed calling convention passes it.
+// Ownership: an argument stack is borrowed; results are new references that the receiver clears with em_value_clear.
+#ifndef EMBER_CORE_VALUE_H
+#define EMBER_CORE_VALUE_H
+#include "tensor.h"
+
+struct em_generator;
+
+typedef enum em_tag {
+  EM_TAG_NONE,       // an optional that was not given, of whatever type
+  EM_TAG_BOOL,       // i
+  EM_TAG_INT,        // i
+  EM_TAG_DOUBLE,     // d
+  EM_TAG_COMPLEX,    // c
+  EM_TAG_SCALAR,     // scalar (a Scalar argument keeps its kind)
+  EM_TAG_TENSOR,     // tensor
+  EM_TAG_TENSORS,    // list.tensors: Tensor[] (entries may be NULL for Tensor?[])
+  EM_TAG_INTS,       // list.ints
+  EM_TAG_DOUBLES,    // list.doubles
+  EM_TAG_BOOLS,      // list.bools (uint8_t each)
+  EM_TAG_SCALARS,    // list.scalars
+  EM_TAG_DTYPE,      // i
+  EM_TAG_LAYOUT,     // i, only strided (0) exists
+  EM_TAG_DEVICE,     // device
+  EM_TAG_MEMORY_FORMAT,  // i, em_memory_format
+  EM_TAG_GENERATOR,  // generator
+  EM_TAG_STRING,     // string
+  EM_TAG_OPAQUE,     // ptr with a release function: an object of the host language
+} em_tag;
+
+typedef enum em_memory_format { EM_FORMAT_NONE = -1, EM_FORMAT_CONTIGUOUS, EM_FORMAT_PRESERVE, EM_FORMAT_CHANNELS_LAST, EM_FORMAT_CHANNELS_LAST_3D } em_memory_format;
+
+// Lists and optionals as the typed convention passes them, by value.
+typedef struct em_ints { const int64_t *p; int64_t n; } em_ints;             // n = -1: int[]? not given
+typedef struct em_doubles { const double *p; int64_t n; } em_doubles;
+typedef struct em_bools { const uint8_t *p; int64_t n; } em_bools;
+typedef struct em_scalars { const em_scalar *p; int64_t n; } em_scalars;
+typedef struct em_tensors { em_tensor *const *p; int64_t n; } em_tensors;    // borrowed
+typedef struct em_opt_int { int64_t v; bool has; } em_opt_int;
+typedef struct em_opt_double { double v; bool has; } em_opt_double;
+typedef int8_t em_opt_bool;  // -1: not given
+#define EM_INTS_NONE ((em_ints){NULL, -1})
+#define EM_INTS(...) ((em_ints){(const int64_t[]){__VA_ARGS__}, sizeof((const int64_t[]){__VA_ARGS__}) / 8})
+static inline em_opt_int em_some_int(int64_t v) { em_opt_int o = {v, true}; return o; }
+static inline em_opt_int em_no_int(void) { em_opt_int o = {0, false}; return o; }
+static inline em_opt_double em_some_double(double v) { em_opt_double o = {v, true}; return o; }
+static inline em_opt_double em_no_double(void) { em_opt_double o = {0, false}; return o; }
+// A result list: array of new references, made by em_tensor_list_new, freed with em_tensor_list_clear.
+typedef struct em_tensor_list { em_tensor **p; int64_t n; } em_tensor_list;
+EM_PRIV em_status em_tensor_list_new(int64_t n, em_tensor_list *out);  // entries NULL
+EM_PRIV void em_tensor_list_clear(em_tensor_list *l);
+
+typedef struct em_value {
+  union {
+    int64_t i;
+    double d;
+    em_c128 c;
+    em_scalar scalar;
+    em_tensor *tensor;
+    em_device device;
+    struct em_generator *generator;
+    const char *string;
+    struct { union { const void *p; em_tensor *const *tensors; const int64_t *ints; const double *doubles; const uint8_t *bools; const em_scalar *scalars; }; int64_t n; } list;
+    struct { void *ptr; void (*release)(void *); } opaque;
+  };
+  uint8_t tag;    // em_tag
+  uint8_t owned;  // list memory, string or references belong to this value (em_value_clear frees them)
+} em_value;
+
+static inline em_value em_value_none(void) { em_value v = {.tag = EM_TAG_NONE}; return v; }
+static inline em_value em_value_int(int64_t i) { em_value v = {.i = i, .tag = EM_TAG_INT}; return v; }
+static inline em_value em_value_bool(bool b) { em_value v = {.i = b, .tag = EM_TAG_BOOL}; return v; }
+static inline em_value em_value_double(double d) { em_value v = {.d = d, .tag = EM_TAG_DOUBLE}; return v; }
+static inline em_value em_value_scalar(em_scalar s) { em_value v = {.scalar = s, .tag = s.kind == EM_SCALAR_NONE ? EM_TAG_NONE : EM_TAG_SCALAR}; return v; }
+static inline em_value em_value_tensor(em_tensor *t) { em_value v = {.tensor = t, .tag = t == NULL ? EM_TAG_NONE : EM_TAG_TENSOR}; return v; }  // borrowed
+static inline em_value em_value_tensor_steal(em_tensor *t) { em_value v = em_value_tensor(t); v.owned = t != NULL; return v; }
+static inline em_value em_value_ints(em_ints l) { em_value v = {.tag = l.n < 0 ? EM_TAG_NONE : EM_TAG_INTS}; v.list.ints = l.p; v.list.n = l.n; return v; }
+static inline em_value em_value_tensors(em_tensors l) { em_value v = {.tag = EM_TAG_TENSORS}; v.list.tensors = l.p; v.list.n = l.n; return v; }
+// Deep copy that owns everything (tensors retained).
+EM_PRIV em_status em_value_copy(const em_value *v, em_value *out);
+EM_PRIV void em_value_clear(em_value *v);
+#endif

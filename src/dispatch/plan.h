@@ -1,0 +1,40 @@
+// plan.h: what a check function decides before anything is written: outputs' dtype, sizes, strides, and workspace.
+// Generated entries call check_<op>(arguments..., &plan), allocate or prepare outputs from it, then the kernel.
+// check functions are pure: they see metadata and attributes only, and raise every error.
+#ifndef EMBER_DISPATCH_PLAN_H
+#define EMBER_DISPATCH_PLAN_H
+#include "../core/iterator.h"
+#include "operator.h"
+
+#define EM_PLAN_OUTPUTS 4
+typedef struct em_plan_output {
+  int dtype, ndim;
+  bool strided;                   // strides given, else contiguous
+  int64_t sizes[EM_MAX_DIMS], strides[EM_MAX_DIMS];
+} em_plan_output;
+typedef struct em_plan {
+  em_plan_output out[EM_PLAN_OUTPUTS];
+  int nout;
+  em_device device;
+  size_t workspace;               // bytes the kernel wants, given as plan->work
+  void *work;
+  int64_t attr[8];                // wrapped dims, counts: what the check worked out and the kernel needs again
+} em_plan;
+
+static inline void em_plan_init(em_plan *p) { p->nout = 0; p->workspace = 0; p->work = NULL; p->device = (em_device){EM_DEVICE_CPU, -1}; }
+// Declares the next output (contiguous). sizes are copied.
+EM_PRIV void em_plan_output_set(em_plan *p, int dtype, int ndim, const int64_t *sizes, em_device device);
+// Used by generated entries:
+EM_PRIV em_status em_plan_alloc(em_plan *p, int i, bool meta, em_tensor **out);
+EM_PRIV em_status em_plan_workspace(em_plan *p);
+EM_PRIV void em_plan_release(em_plan *p);  // frees the workspace
+// out=: checks castability ("result type Float can't be cast to the desired output type Long"), device, resizes with a warning; `*target` is
+// `out` itself or a temporary when out overlaps an input or has another dtype or strides a kernel can't write (kernels write any strides
+// unless `contiguous`).
+EM_PRIV em_status em_plan_prepare_out(em_plan *p, int i, em_tensor *out, em_tensor *const *inputs, int ninputs, bool contiguous, em_tensor **target);
+EM_PRIV em_status em_plan_commit_out(em_tensor *out, em_tensor *target);  // copies when different, releases target
+// in-place: the planned output must have self's sizes and castable dtype.
+EM_PRIV em_status em_plan_check_inplace(em_plan *p, em_tensor *self);
+// Resize of a given output with PyTorch's warning when it had elements of another shape.
+EM_PRIV em_status em_plan_resize_out(em_tensor *out, int ndim, const int64_t *sizes, const int64_t *strides_or_null);
+#endif
