@@ -212,7 +212,8 @@ def architecture_problems(root):
         elif re.fullmatch(r"\w+\(\)", span):
             checked += 1
             name = span[:-2]
-            if not re.search(rf"^(?:[A-Za-z_][\w ]*[ *]+)?{name}\(|^\s*def {name}\(|^#\s*define {name}\(", source, re.M):
+            defined = rf"^(?:[A-Za-z_][\w ]*[ *]+)?{name}\(|^\s*def {name}\(|^#\s*define {name}\("
+            if not re.search(defined, source, re.M):
                 problems.append(f"function {span} is not defined")
     return checked, problems
 

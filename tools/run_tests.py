@@ -27,9 +27,9 @@ SKIP = 77  # the exit status by which a program says "skipped"; the reason is it
 class Job:
     """One process to run. `count` turns (exit status, output) into passed, failed, [reasons for skips]."""
 
-    def __init__(self, group, name, command, limit, count, extra=None, cwd=ROOT):
+    def __init__(self, group, name, command, limit, count, report=None, cwd=ROOT):
         self.group, self.name, self.command, self.limit = group, name, command, limit
-        self.count, self.extra, self.cwd = count, extra, cwd
+        self.count, self.report, self.cwd = count, report, cwd
 
 
 def last_line(output):
@@ -47,8 +47,7 @@ def count_program(job, status, output):
 def count_pytest(job, status, output):
     """The counts of pytest's own report; a process that died without one is one failure."""
     try:
-        suite = ElementTree.parse(job.extra).getroot().find("testsuite")
-        os.unlink(job.extra)
+        suite = ElementTree.parse(job.report).getroot().find("testsuite")
     except (FileNotFoundError, ElementTree.ParseError):
         return 0, 1, []
     failed = int(suite.get("failures")) + int(suite.get("errors"))
@@ -75,10 +74,10 @@ def c_jobs(build):
         yield Job("c", f"c:{test['name']}", test["cmd"], test["timeout"], count_program)
 
 
-def pytest_jobs(groups, args):
+def pytest_jobs(groups, args, scratch):
     for group in groups:
         for path in sorted(glob.glob(os.path.join(ROOT, "tests", group, "**", "test_*.py"), recursive=True)):
-            report = tempfile.mktemp(prefix="ember-", suffix=".xml")
+            report = os.path.join(scratch, os.path.relpath(path, ROOT).replace("/", "-") + ".xml")
             command = [sys.executable, "-m", "pytest", path, "--junitxml", report, "--color=no"]
             if args.fast or args.asan:
                 command += ["-m", "not slow"]
@@ -94,7 +93,7 @@ def example_jobs(args):
         yield Job("examples", os.path.relpath(path, ROOT), command, args.limit, count_program)
 
 
-def doc_jobs(args):
+def doc_jobs(args, scratch):
     pages = [os.path.join(ROOT, name) for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")]
     for path in [page for page in pages if os.path.exists(page)] + sorted(glob.glob(os.path.join(ROOT, "docs/*.md"))):
         with open(path, encoding="utf-8") as file:
@@ -103,7 +102,7 @@ def doc_jobs(args):
         command = [sys.executable, os.path.join(ROOT, "tools", "run_doc.py"), path]
         # An empty folder of its own: examples in the docs may write files.
         yield Job("docs", os.path.relpath(path, ROOT), command, args.limit, count_doc,
-                  cwd=tempfile.mkdtemp(prefix="ember-doc-"))
+                  cwd=tempfile.mkdtemp(dir=scratch))
 
 
 def environment(args):
@@ -178,18 +177,19 @@ def parse():
     return parser.parse_args()
 
 
-def main():
-    args = parse()
+def collect(args, scratch):
     groups = args.only or (ASAN_GROUPS if args.asan else GROUPS)
     jobs = list(c_jobs(args.build)) if "c" in groups else []
-    jobs += pytest_jobs([group for group in PYTEST_GROUPS if group in groups], args)
+    jobs += pytest_jobs([group for group in PYTEST_GROUPS if group in groups], args, scratch)
     jobs += example_jobs(args) if "examples" in groups else []
-    jobs += doc_jobs(args) if "docs" in groups else []
-    if args.k:
-        jobs = select(jobs, args.k)
+    jobs += doc_jobs(args, scratch) if "docs" in groups else []
+    return select(jobs, args.k) if args.k else jobs
+
+
+def run_all(jobs, args):
+    """Run the jobs, reporting as they end; returns passed, failed, {reason for skipping: job names}, [failed jobs]."""
     env = environment(args)
     python_env = asan_environment(env) if args.asan else env
-
     passed, failed, skips, failures = 0, 0, {}, []
     with concurrent.futures.ThreadPoolExecutor(args.j) as pool:
         pending = [pool.submit(run, job, env if job.group == "c" else python_env) for job in jobs]
@@ -201,6 +201,13 @@ def main():
             failures += [result[0].name] if result[2] else []
             for reason in result[3]:
                 skips.setdefault(reason, []).append(result[0].name)
+    return passed, failed, skips, failures
+
+
+def main():
+    args = parse()
+    with tempfile.TemporaryDirectory(prefix="ember-tests-") as scratch:
+        passed, failed, skips, failures = run_all(collect(args, scratch), args)
     for reason, names in sorted(skips.items()):
         print(f"skipped {len(names)}: {reason} [{', '.join(sorted(set(names)))}]")
     for name in failures:
