@@ -82,10 +82,10 @@ fuzz: all  ## random calls, until stopped or for ARGS="--seconds N"
 	@$(PY) tests/fuzz/run.py $(ARGS)
 
 gen-diff: | $(VENV)/.ember-dev  ## what the generator would write differently from what is in $(BUILD)/gen
-	@$(PY) gen/ember_gen.py --root . --diff $(BUILD)/gen $(ARGS)
+	@$(PY) gen/ember_gen.py --ops ops --diff $(BUILD)/gen $(ARGS)
 
 new-op: | $(VENV)/.ember-dev  ## skeleton rows for a new operator: make new-op ARGS="name kind"
-	@$(PY) gen/ember_gen.py --root . --new-op $(ARGS)
+	@$(PY) gen/ember_gen.py --ops ops --new-op $(ARGS)
 
 clean:  ## remove build folders (.venv stays)
 	rm -rf build build-* python/ember/_C.*.so python/ember/libember.so

@@ -26,7 +26,9 @@ FAULTS = [
     ("src/core/a.c", '#include "dispatch/keys.h"\n', "arrow"),
     ("src/ops/a.c", '#include "autograd/node.h"\n', "arrow"),
     ("src/backend/cpu/a.c", '#include "ops/view.h"\n', "arrow"),
+    ("src/dispatch/a.c", '#include "../ops/view.h"\n', "arrow"),
     ("src/ops/a.c", "void *f(struct s *t) { return t->data; }\n", "data"),
+    ("src/ops/a.c", "void *f(struct s *t) { return em_tensor_data(t); }\n", "data"),
     ("src/core/a.c", "void f(void) { abort(); }\n", "call"),
     ("src/core/a.c", "void f(void) { longjmp(b, 1); }\n", "call"),
     ("src/core/a.c", "#pragma omp parallel for\n", "openmp"),
@@ -50,6 +52,7 @@ FAULTS = [
 def tree(folder, path, text):
     """A small tree in good order, with one file more."""
     files = {"src/core/a.c": "int x;\n", "src/ops/a.c": "int x;\n", "src/backend/cpu/a.c": "int x;\n",
+             "src/dispatch/a.c": "int x;\n", "src/dispatch/README.md": "dispatch\n",
              "src/core/README.md": "core\n", "src/ops/README.md": "ops\n", "src/backend/cpu/README.md": "cpu\n",
              "src/meson.build": "files('a.c')\n", "include/ember/ok.h": "int em_ok(void);\n", path: text}
     for name, content in files.items():
@@ -67,6 +70,7 @@ def test_lint_finds(tmp_path, path, text, rule):
 
 CLEAN = [
     ("src/backend/cpu/a.c", '#include "core/tensor.h"\nvoid *f(struct s *t) { return t->data; }\n'),
+    ("src/dispatch/a.c", '#include "../core/value.h"\n#include "operator.h"\n#include "gen_ops.h"\n'),
     ("src/core/a.c", "/* t->data, abort(), exit() */\nchar *s = \"abort()\";\n"),
     ("src/core/a.c", "#pragma omp simd\n/* TO" + "DO(#12): later */\n"),
     ("src/core/a.c", "static const int t[] = {\n" + "    1,\n" * 90 + "};\n"),
