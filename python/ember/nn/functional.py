@@ -1,0 +1,446 @@
+"""The functions behind the layers. Signatures and defaults are those of torch.nn.functional."""
+
+import warnings
+
+import ember
+from ember import _C
+from ember.overrides import (handle_torch_function, has_torch_function_unary,
+                             has_torch_function_variadic)
+from . import _reduction as _Reduction
+
+# Operators that need nothing from Python: bound once here, or when first asked for.
+linear = _C._nn.linear
+gelu = _C._nn.gelu
+
+_OPERATORS = {
+    "one_hot": "_nn", "softplus": "_nn", "softshrink": "_nn", "scaled_dot_product_attention": "_nn",
+    "relu_": "", "selu_": "", "celu_": "", "bilinear": "", "hardshrink": "", "prelu": "", "pairwise_distance": "",
+    "cosine_similarity": "",
+}
+
+
+def __getattr__(name):
+    if name == "logsigmoid":
+        return _C._nn.log_sigmoid
+    where = _OPERATORS.get(name)
+    if where is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(_C._nn if where else ember, name)
+
+
+# ---- activations ---------------------------------------------------------------------------------------------
+
+
+def relu(input, inplace=False):
+    """max(input, 0)."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(relu, (input,), input, inplace=inplace)
+    return ember.relu_(input) if inplace else ember.relu(input)
+
+
+def tanh(input):
+    """Deprecated in favour of ember.tanh."""
+    return input.tanh()
+
+
+def sigmoid(input):
+    """Deprecated in favour of ember.sigmoid."""
+    return input.sigmoid()
+
+
+def threshold(input, threshold, value, inplace=False):
+    """input where it is above threshold, else value."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(globals()["threshold"], (input,), input, threshold, value, inplace=inplace)
+    return ember.threshold_(input, threshold, value) if inplace else ember.threshold(input, threshold, value)
+
+
+def threshold_(input, threshold, value):
+    """In-place threshold."""
+    return ember.threshold_(input, threshold, value)
+
+
+def leaky_relu(input, negative_slope=0.01, inplace=False):
+    """input where it is positive, else negative_slope * input."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(leaky_relu, (input,), input, negative_slope=negative_slope, inplace=inplace)
+    return (_C._nn.leaky_relu_ if inplace else _C._nn.leaky_relu)(input, negative_slope)
+
+
+def leaky_relu_(input, negative_slope=0.01):
+    """In-place leaky_relu."""
+    return _C._nn.leaky_relu_(input, negative_slope)
+
+
+def elu(input, alpha=1.0, inplace=False):
+    """input where it is positive, else alpha * (exp(input) - 1)."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(elu, (input,), input, alpha=alpha, inplace=inplace)
+    return (_C._nn.elu_ if inplace else _C._nn.elu)(input, alpha)
+
+
+def elu_(input, alpha=1.0):
+    """In-place elu."""
+    return _C._nn.elu_(input, alpha)
+
+
+def selu(input, inplace=False):
+    """The self-normalising ELU."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(selu, (input,), input, inplace=inplace)
+    return ember.selu_(input) if inplace else ember.selu(input)
+
+
+def celu(input, alpha=1.0, inplace=False):
+    """max(0, input) + min(0, alpha * (exp(input / alpha) - 1))."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(celu, (input,), input, alpha=alpha, inplace=inplace)
+    return ember.celu_(input, alpha) if inplace else ember.celu(input, alpha)
+
+
+def silu(input, inplace=False):
+    """input * sigmoid(input)."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(silu, (input,), input, inplace=inplace)
+    return (_C._nn.silu_ if inplace else _C._nn.silu)(input)
+
+
+def mish(input, inplace=False):
+    """input * tanh(softplus(input))."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(mish, (input,), input, inplace=inplace)
+    return (_C._nn.mish_ if inplace else _C._nn.mish)(input)
+
+
+def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
+    """input cut to [min_val, max_val]."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(hardtanh, (input,), input, min_val=min_val, max_val=max_val, inplace=inplace)
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
+    return (_C._nn.hardtanh_ if inplace else _C._nn.hardtanh)(input, min_val, max_val)
+
+
+def hardtanh_(input, min_val=-1.0, max_val=1.0):
+    """In-place hardtanh."""
+    return _C._nn.hardtanh_(input, min_val, max_val)
+
+
+def relu6(input, inplace=False):
+    """input cut to [0, 6]."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(relu6, (input,), input, inplace=inplace)
+    return (_C._nn.relu6_ if inplace else _C._nn.relu6)(input)
+
+
+def hardsigmoid(input, inplace=False):
+    """(input + 3) / 6 cut to [0, 1]."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(hardsigmoid, (input,), input, inplace=inplace)
+    return (_C._nn.hardsigmoid_ if inplace else _C._nn.hardsigmoid)(input)
+
+
+def hardswish(input, inplace=False):
+    """input * hardsigmoid(input)."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(hardswish, (input,), input, inplace=inplace)
+    return (_C._nn.hardswish_ if inplace else _C._nn.hardswish)(input)
+
+
+def softsign(input):
+    """input / (1 + |input|)."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(softsign, (input,), input)
+    return input / (input.abs() + 1)
+
+
+def tanhshrink(input):
+    """input - tanh(input)."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(tanhshrink, (input,), input)
+    return input - input.tanh()
+
+
+def glu(input, dim=-1):
+    """First half of dim times the sigmoid of the second half."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(glu, (input,), input, dim=dim)
+    if input.dim() == 0:
+        raise RuntimeError("glu does not support scalars because halving size must be even")
+    return _C._nn.glu(input, dim)
+
+
+def _implicit_softmax_dim(name, ndim, stacklevel):
+    warnings.warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an "
+                  "argument.", stacklevel=stacklevel)
+    return 0 if ndim in (0, 1, 3) else 1
+
+
+def softmax(input, dim=None, _stacklevel=3, dtype=None):
+    """exp(input) over its sum along dim. dtype: cast the input first."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(softmax, (input,), input, dim=dim, _stacklevel=_stacklevel, dtype=dtype)
+    if dim is None:
+        dim = _implicit_softmax_dim("softmax", input.dim(), _stacklevel)
+    return input.softmax(dim) if dtype is None else input.softmax(dim, dtype=dtype)
+
+
+def softmin(input, dim=None, _stacklevel=3, dtype=None):
+    """softmax(-input)."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(softmin, (input,), input, dim=dim, _stacklevel=_stacklevel, dtype=dtype)
+    if dim is None:
+        dim = _implicit_softmax_dim("softmin", input.dim(), _stacklevel)
+    return (-input).softmax(dim) if dtype is None else (-input).softmax(dim, dtype=dtype)
+
+
+def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
+    """The logarithm of softmax, computed without its overflow."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(log_softmax, (input,), input, dim=dim, _stacklevel=_stacklevel, dtype=dtype)
+    if dim is None:
+        dim = _implicit_softmax_dim("log_softmax", input.dim(), _stacklevel)
+    return input.log_softmax(dim) if dtype is None else input.log_softmax(dim, dtype=dtype)
+
+
+# ---- dropout -------------------------------------------------------------------------------------------------
+
+
+def _check_probability(p):
+    if p < 0.0 or p > 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+
+def dropout(input, p=0.5, training=True, inplace=False):
+    """In training: zeroes elements with probability p and scales the rest by 1 / (1 - p)."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(dropout, (input,), input, p=p, training=training, inplace=inplace)
+    _check_probability(p)
+    return ember.dropout_(input, p, training) if inplace else ember.dropout(input, p, training)
+
+
+def alpha_dropout(input, p=0.5, training=False, inplace=False):
+    """Dropout that keeps mean and variance of a SELU network."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(alpha_dropout, (input,), input, p=p, training=training, inplace=inplace)
+    _check_probability(p)
+    return (ember.alpha_dropout_ if inplace else ember.alpha_dropout)(input, p, training)
+
+
+def dropout1d(input, p=0.5, training=True, inplace=False):
+    """Dropout of whole channels of (N, C, L) or (C, L)."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(dropout1d, (input,), input, p=p, training=training, inplace=inplace)
+    _check_probability(p)
+    ndim = input.dim()
+    if ndim not in (2, 3):
+        raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a {ndim}D input. Note that dropout1d "
+                           "exists to provide channel-wise dropout on inputs with 1 spatial dimension, a channel "
+                           "dimension, and an optional batch dimension (i.e. 2D or 3D inputs).")
+    if ndim == 2:
+        input = input.unsqueeze_(0) if inplace else input.unsqueeze(0)
+    result = (ember.feature_dropout_ if inplace else ember.feature_dropout)(input, p, training)
+    if ndim == 2:
+        result = result.squeeze_(0) if inplace else result.squeeze(0)
+    return result
+
+
+# ---- look-up and normalisation -------------------------------------------------------------------------------
+
+
+def _renorm_rows(weight, input, max_norm, norm_type):
+    """Scale the rows of weight that input names down to max_norm, in place. A row named twice is scaled once."""
+    with ember.no_grad():
+        index = input.reshape(-1)
+        rows = weight.detach()[index]
+        norm = rows.abs().pow(norm_type).sum(1).pow(1.0 / norm_type) if norm_type != float("inf") else \
+            rows.abs().amax(1)
+        scale = ember.where(norm > max_norm, max_norm / (norm + 1e-7), ember.ones_like(norm))
+        weight.detach()[index] = rows * scale.unsqueeze(1)
+
+
+def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
+    """Rows of weight (V, D) at integer indices input (*): (*, D). See nn.Embedding for the options."""
+    if has_torch_function_variadic(input, weight):
+        return handle_torch_function(embedding, (input, weight), input, weight, padding_idx=padding_idx,
+                                     max_norm=max_norm, norm_type=norm_type, scale_grad_by_freq=scale_grad_by_freq,
+                                     sparse=sparse)
+    if padding_idx is None:
+        padding_idx = -1
+    elif padding_idx > 0:
+        assert padding_idx < weight.size(0), "Padding_idx must be within num_embeddings"
+    elif padding_idx < 0:
+        assert padding_idx >= -weight.size(0), "Padding_idx must be within num_embeddings"
+        padding_idx = weight.size(0) + padding_idx
+    if max_norm is not None:
+        _renorm_rows(weight, input, max_norm, norm_type)
+    return ember.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
+
+
+def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
+    """input over its p-norm along dim, which counts as at least eps."""
+    if has_torch_function_variadic(input, out):
+        return handle_torch_function(normalize, (input, out), input, p=p, dim=dim, eps=eps, out=out)
+    denom = input.norm(p, dim, keepdim=True)
+    if out is None:
+        return input / denom.clamp_min(eps).expand_as(input)
+    return ember.div(input, denom.clamp_min_(eps).expand_as(input), out=out)
+
+
+def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05):
+    """Zero mean and unit variance over the last dimensions, which must be normalized_shape."""
+    if has_torch_function_variadic(input, weight, bias):
+        return handle_torch_function(layer_norm, (input, weight, bias), input, normalized_shape, weight=weight,
+                                     bias=bias, eps=eps)
+    return ember.layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+# ---- losses --------------------------------------------------------------------------------------------------
+
+
+def _legacy(size_average, reduce, reduction):
+    if size_average is not None or reduce is not None:
+        return _Reduction.legacy_get_string(size_average, reduce)
+    return reduction
+
+
+def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean",
+                  label_smoothing=0.0):
+    """Negative log likelihood of target under log_softmax(input).
+
+    input (C), (N, C) or (N, C, d1, ...); target: class indices without the C dimension, or probabilities shaped as
+    input. weight: one a class. ignore_index: targets that count for nothing.
+    """
+    if has_torch_function_variadic(input, target, weight):
+        return handle_torch_function(cross_entropy, (input, target, weight), input, target, weight=weight,
+                                     size_average=size_average, ignore_index=ignore_index, reduce=reduce,
+                                     reduction=reduction, label_smoothing=label_smoothing)
+    reduction = _legacy(size_average, reduce, reduction)
+    return _C._nn.cross_entropy_loss(input, target, weight, _Reduction.get_enum(reduction), ignore_index,
+                                     label_smoothing)
+
+
+def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
+    """Minus the entry of input (log probabilities) at target. Shapes as in cross_entropy."""
+    if has_torch_function_variadic(input, target, weight):
+        return handle_torch_function(nll_loss, (input, target, weight), input, target, weight=weight,
+                                     size_average=size_average, ignore_index=ignore_index, reduce=reduce,
+                                     reduction=reduction)
+    reduction = _legacy(size_average, reduce, reduction)
+    return _C._nn.nll_loss_nd(input, target, weight, _Reduction.get_enum(reduction), ignore_index)
+
+
+def _warn_broadcast(input, target):
+    if target.size() != input.size():
+        warnings.warn(f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). "
+                      "This will likely lead to incorrect results due to broadcasting. Please ensure they have the "
+                      "same size.", stacklevel=3)
+
+
+def _weighted_reduce(errors, weight, input, reduction):
+    """Reduce errors * weight; the mean is by the sum of the weights."""
+    if weight.size() != input.size():
+        raise ValueError("Weights and input must have the same size.")
+    weighted = errors * weight
+    if reduction == "none":
+        return weighted
+    if reduction == "sum":
+        return ember.sum(weighted)
+    if reduction == "mean":
+        return ember.sum(weighted) / ember.sum(weight)
+    raise ValueError(f"Invalid reduction mode: {reduction}. Expected one of 'none', 'mean', 'sum'.")
+
+
+def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+    """(input - target) squared."""
+    if has_torch_function_variadic(input, target, weight):
+        return handle_torch_function(mse_loss, (input, target, weight), input, target, size_average=size_average,
+                                     reduce=reduce, reduction=reduction, weight=weight)
+    _warn_broadcast(input, target)
+    reduction = _legacy(size_average, reduce, reduction)
+    expanded_input, expanded_target = ember.broadcast_tensors(input, target)
+    if weight is not None:
+        return _weighted_reduce(ember.pow(expanded_input - expanded_target, 2), weight, input, reduction)
+    return _C._nn.mse_loss(expanded_input, expanded_target, _Reduction.get_enum(reduction))
+
+
+def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+    """|input - target|."""
+    if has_torch_function_variadic(input, target, weight):
+        return handle_torch_function(l1_loss, (input, target, weight), input, target, size_average=size_average,
+                                     reduce=reduce, reduction=reduction, weight=weight)
+    _warn_broadcast(input, target)
+    reduction = _legacy(size_average, reduce, reduction)
+    expanded_input, expanded_target = ember.broadcast_tensors(input, target)
+    if weight is not None:
+        return _weighted_reduce(ember.abs(expanded_input - expanded_target), weight, input, reduction)
+    return _C._nn.l1_loss(expanded_input, expanded_target, _Reduction.get_enum(reduction))
+
+
+def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
+    """Squared error over 2 * beta below beta, absolute error less beta / 2 above."""
+    if has_torch_function_variadic(input, target):
+        return handle_torch_function(smooth_l1_loss, (input, target), input, target, size_average=size_average,
+                                     reduce=reduce, reduction=reduction, beta=beta)
+    _warn_broadcast(input, target)
+    reduction = _legacy(size_average, reduce, reduction)
+    expanded_input, expanded_target = ember.broadcast_tensors(input, target)
+    if beta == 0.0:
+        return _C._nn.l1_loss(expanded_input, expanded_target, _Reduction.get_enum(reduction))
+    return _C._nn.smooth_l1_loss(expanded_input, expanded_target, _Reduction.get_enum(reduction), beta)
+
+
+def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
+    """Half the squared error below delta, delta * (absolute error - delta / 2) above."""
+    if has_torch_function_variadic(input, target, weight):
+        return handle_torch_function(huber_loss, (input, target, weight), input, target, reduction=reduction,
+                                     delta=delta, weight=weight)
+    _warn_broadcast(input, target)
+    expanded_input, expanded_target = ember.broadcast_tensors(input, target)
+    if weight is not None:
+        errors = _C._nn.huber_loss(expanded_input, expanded_target, 0, delta)
+        return _weighted_reduce(errors, weight, input, reduction)
+    return _C._nn.huber_loss(expanded_input, expanded_target, _Reduction.get_enum(reduction), delta)
+
+
+def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+    """-(target * log(input) + (1 - target) * log(1 - input)), the logarithms at least -100. input in [0, 1]."""
+    if has_torch_function_variadic(input, target, weight):
+        return handle_torch_function(binary_cross_entropy, (input, target, weight), input, target, weight=weight,
+                                     size_average=size_average, reduce=reduce, reduction=reduction)
+    reduction = _legacy(size_average, reduce, reduction)
+    if target.size() != input.size():
+        raise ValueError(f"Using a target size ({target.size()}) that is different to the input size "
+                         f"({input.size()}) is deprecated. Please ensure they have the same size.")
+    if weight is not None:
+        weight = weight.expand(target.size())
+    return _C._nn.binary_cross_entropy(input, target, weight, _Reduction.get_enum(reduction))
+
+
+def binary_cross_entropy_with_logits(input, target, weight=None, size_average=None, reduce=None, reduction="mean",
+                                     pos_weight=None):
+    """binary_cross_entropy of sigmoid(input), without its overflow. pos_weight: factor of positive targets."""
+    if has_torch_function_variadic(input, target, weight, pos_weight):
+        return handle_torch_function(binary_cross_entropy_with_logits, (input, target, weight, pos_weight), input,
+                                     target, weight=weight, size_average=size_average, reduce=reduce,
+                                     reduction=reduction, pos_weight=pos_weight)
+    reduction = _legacy(size_average, reduce, reduction)
+    if target.size() != input.size():
+        raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
+    return ember.binary_cross_entropy_with_logits(input, target, weight, pos_weight, _Reduction.get_enum(reduction))
+
+
+def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
+    """target * (log(target) - input). input: log probabilities; target: probabilities, or their logs."""
+    if has_torch_function_variadic(input, target):
+        return handle_torch_function(kl_div, (input, target), input, target, size_average=size_average, reduce=reduce,
+                                     reduction=reduction, log_target=log_target)
+    reduction = _legacy(size_average, reduce, reduction)
+    if reduction == "mean":
+        warnings.warn("reduction: 'mean' divides the total loss by both the batch size and the support size."
+                      "'batchmean' divides only by the batch size, and aligns with the KL div math definition."
+                      "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
+                      stacklevel=2)
+    by_batch = reduction == "batchmean"
+    loss = ember.kl_div(input, target, _Reduction.get_enum("sum" if by_batch else reduction), log_target=log_target)
+    return loss / input.size()[0] if by_batch and input.dim() != 0 else loss
