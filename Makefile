@@ -51,7 +51,7 @@ $(VENV)/.ember-demo: requirements-demo.txt | $(VENV)/.ember-dev
 
 venv: $(VENV)/.ember-dev
 
-test: all  ## every test; last line `N passed, N failed, N skipped` (ARGS="--fast", ARGS="-k name")
+test: all $(VENV)/.ember-demo  ## every test; last line `N passed, N failed, N skipped` (ARGS="--fast", ARGS="-k name")
 	@$(PY) tools/run_tests.py --build $(BUILD) $(ARGS)
 
 demo: all $(VENV)/.ember-demo  ## train a network on handwritten digits
