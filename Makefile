@@ -11,7 +11,6 @@ VENV := $(CURDIR)/.venv
 PY := $(VENV)/bin/python
 MESON := $(VENV)/bin/meson
 NINJA := $(VENV)/bin/ninja
-ORACLE ?= .venv-oracle/bin/python
 ARGS ?=
 
 # The ordinary build is placed in python/ember; any other in a package of its own, which PYTHONPATH then names.
@@ -57,14 +56,16 @@ test: all $(VENV)/.ember-demo  ## every test; last line `N passed, N failed, N s
 demo: all $(VENV)/.ember-demo  ## train a network on handwritten digits
 	@$(PY) examples/python/train_digits.py $(ARGS)
 
-bench: all  ## speed of whole operators, beside PyTorch when it is there
-	@$(PY) bench/bench_all.py --oracle $(ORACLE) $(ARGS)
+bench: all  ## speed of whole operators, beside PyTorch (EMBER_ORACLE: a Python that has it)
+	@$(PY) bench/bench_overhead.py $(ARGS)
+	@$(PY) bench/bench_pointwise.py $(ARGS)
+	@$(PY) bench/bench_start.py
 
-bench-overhead: all  ## fixed cost of a call, beside PyTorch when it is there
-	@$(PY) bench/bench_overhead.py --oracle $(ORACLE) $(ARGS)
+bench-overhead: all  ## fixed cost of a call, beside PyTorch (EMBER_ORACLE: a Python that has it)
+	@$(PY) bench/bench_overhead.py $(ARGS)
 
 parity: all  ## the same calls in real PyTorch and in Ember; writes docs/parity.md
-	@$(PY) tests/parity/run.py --oracle $(ORACLE) $(ARGS)
+	@$(PY) tests/parity/run_samples.py $(ARGS)
 
 lint: | $(VENV)/.ember-dev  ## include arrows, sizes, headers that stand alone, names that exist
 	@$(PY) tools/lint.py $(ARGS)
