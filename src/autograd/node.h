@@ -34,7 +34,7 @@ typedef struct em_saved_field {
 } em_saved_field;
 
 typedef struct em_node_class {
-  const char *name;      // "AddBackward0"
+  const char *name;      // "AddBackward0"; the Python type is named by what follows the last "::"
   // grads[n_inputs] borrowed, NULL is undefined; out[n_edges] starts as NULLs and receives new references. Only edges that
   // em_node_wants need filling. The engine sums to size, casts and checks afterwards: formulas need not.
   em_status (*apply)(em_node *node, em_tensor *const *grads, em_tensor **out);
@@ -67,6 +67,12 @@ struct em_node {
 };
 enum { EM_NODE_RELEASED = 1 /* saved values are gone */, EM_NODE_NEEDED_TWICE = 2 };
 
+// In anomaly mode the host records where the node was made (sets n->anomaly), and tells it when the node's backward fails.
+EM_PRIV extern em_status (*em_priv_anomaly_record)(em_node *n);
+EM_PRIV extern em_status (*em_priv_anomaly_report)(em_node *n);
+// Name for messages about the forward call: "Add" of "AddBackward0". Writes into buf, returns it.
+EM_PRIV const char *em_node_forward_name(const em_node *n, char *buf, size_t size);
+
 // One block: node struct (cls->size, zeroed after the header), then edges, then input metadata. New reference. NULL: no memory.
 EM_PRIV em_node *em_node_new(const em_node_class *cls, uint32_t n_edges, uint32_t n_inputs);
 EM_PRIV void em_node_free(em_node *n);  // iterative: never recurses along edges, however deep the graph
@@ -75,7 +81,12 @@ static inline void em_node_release(em_node *n) { if (n != NULL && em_ref_dec(&n-
 // Points edge i at whatever made t (its grad_fn, or its AccumulateGrad for a leaf); nowhere when t is NULL or needs no gradient.
 EM_PRIV em_status em_node_set_edge(em_node *n, uint32_t i, em_tensor *t);
 EM_PRIV em_status em_node_edge_of(em_tensor *t, em_edge *out);  // new reference in out->node, or NULL node
-static inline bool em_node_wants(const em_node *n, uint32_t i) { return n->edges[i].node != NULL; }
+// Forward, while recording: some gradient will leave through edge i. Decides what is saved.
+static inline bool em_node_has_edge(const em_node *n, uint32_t i) { return n->edges[i].node != NULL; }
+// Backward, within apply: the gradient of edge i is asked for (a run with inputs= may leave edges out).
+static inline bool em_node_wants(const em_node *n, uint32_t i) {
+  return n->edges[i].node != NULL && (em_priv_tls.wants == NULL || em_priv_tls.wants[i]);
+}
 // Makes t the j-th output of n: grad_fn, output_nr, Autograd key, input metadata. Steals no references (n is retained). Integer dtypes
 // are left alone: no gradient flows through them.
 EM_PRIV em_status em_node_set_history(em_node *n, uint32_t j, em_tensor *t);

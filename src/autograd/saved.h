@@ -5,11 +5,12 @@
 #include "node.h"
 
 typedef struct em_saved {
-  em_tensor *tensor;     // owned: the tensor itself (leaf or input), or an alias (output); NULL: none was saved, or hooks hold it
+  em_tensor *tensor;     // owned: the tensor itself (leaf or input), or an alias (output); NULL: nothing saved, released, or hooks hold it
   em_node *grad_fn;      // owned for a saved non-leaf input under hooks; NULL for outputs
   uint32_t version;
   uint32_t output_nr;
-  uint8_t is_output, was_none, requires_grad, is_leaf;
+  uint8_t full;          // something was saved here; false: None was, or no gradient needed it
+  uint8_t is_output, requires_grad, is_leaf;
   void *packed;          // what a pack hook returned, owned through hooks->free
   struct em_saved_hooks *hooks;  // retained while packed
 } em_saved;

@@ -19,6 +19,10 @@ typedef struct em_tls {
   uint8_t default_dtype;              // not used by the core's operators when a dtype is given
   uint8_t log;                        // EMBER_LOG levels that this thread honours
   int32_t autocast_dtype;             // em_dtype of CPU autocast while Autocast is included
+  uint8_t draining;                   // a free of graph parts is under way below: others queue up (src/autograd/node.c)
+  uint64_t node_seq;                  // sequence number of the next recorded node
+  void *dying_nodes, *dying_metas;    // what waits to be freed by the outermost free
+  const uint8_t *wants;               // while a node applies in a run with inputs=: which of its edges lead to one; else NULL
 } em_tls;
 
 EM_PRIV extern _Thread_local em_tls em_priv_tls __attribute__((tls_model("initial-exec")));
