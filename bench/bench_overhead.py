@@ -7,6 +7,7 @@ One process a module, both on processor 0 with one thread; each round asks both 
 medians, their ratio and the best burst, beside the floors that the interpreter itself sets in the same run. Targets are
 those of issue 2: a number of nanoseconds, or a fraction of PyTorch's time.
 """
+
 import importlib
 import operator
 import sys
@@ -37,7 +38,8 @@ def chain(T):
         y = -y
         y = T.exp(y)
         return y / a
-    x, a, b = T.full((100,), .3), T.full((100,), .7), T.full((100,), .9)
+
+    x, a, b = T.full((100,), 0.3), T.full((100,), 0.7), T.full((100,), 0.9)
     return {"f": f, "x": x, "xg": x.clone().requires_grad_(), "a": a, "b": b}
 
 
@@ -50,6 +52,7 @@ def adam_step(T):
         opt.zero_grad()
         m(x).sum().backward()
         opt.step()
+
     return step
 
 
@@ -60,6 +63,7 @@ def linear(T):
 
 def without_grad(T, names):
     """The statement's loop runs inside no_grad: the switch is thrown once, as a program does."""
+
     def make():
         t = timeit.Timer("g + h", "import gc; gc.enable()", globals=names())
 
@@ -67,12 +71,15 @@ def without_grad(T, names):
             def timeit(self, n):
                 with T.no_grad():
                     return t.timeit(n)
+
         return Quiet()
+
     return make
 
 
 def rows(T):
     """{row: () -> (statement, names) or a callable}; names are made when the row is first asked for."""
+
     def one():
         n = {"T": T, "a": T.full((1,), 1.0), "b": T.full((1,), 2.0), "add": T.add}
         return n
@@ -85,6 +92,7 @@ def rows(T):
 
     def st(text, names):
         return lambda: (text, names())
+
     r = {
         FLOORS[0]: st("pass", dict),
         FLOORS[1]: st("f(p, q)", lambda: {"f": operator.is_, "p": 1, "q": 2}),
@@ -163,10 +171,22 @@ def main():
         over += mark == "over"
         best = [min(got[n][m]) if got[n][m] else None for m in (under, other)]
         errors = {w.module: w.errors[n] for w in workers if n in w.errors}
-        print(f"{n:<36} {show(a):>11} {show(b):>11} {show_ratio(ratio):>8} {show(best[0]):>9} {show(best[1]):>9}  "
-              f"{words:<12} {mark}{'  '.join(f' {m}: {e}' for m, e in errors.items())}")
-        data.append({"row": n, under: a, other: b, "ratio": ratio, "best": best, "target": TARGETS.get(n), "verdict": mark,
-                     "errors": errors})
+        print(
+            f"{n:<36} {show(a):>11} {show(b):>11} {show_ratio(ratio):>8} {show(best[0]):>9} {show(best[1]):>9}  "
+            f"{words:<12} {mark}{'  '.join(f' {m}: {e}' for m, e in errors.items())}"
+        )
+        data.append(
+            {
+                "row": n,
+                under: a,
+                other: b,
+                "ratio": ratio,
+                "best": best,
+                "target": TARGETS.get(n),
+                "verdict": mark,
+                "errors": errors,
+            }
+        )
     for w in workers:
         w.close()
     benchlib.write_json(args, "bench_overhead", {"rounds": args.rounds, "seconds": args.seconds, "rows": data})

@@ -7,8 +7,9 @@ import time        a process that imports the module, less one that does not (ta
 imported           numpy, and maths libraries mapped by the import (target: none)
 library size       Ember's own shared libraries, stripped copies, together (target: under 8 MB)
 page faults        minor faults of 20 repeated additions of 4M f32 elements, 16 MB results (target: under 40 together:
-                   a result that is freed and made again reuses its memory; fresh 4 KB pages would fault 4096 times each)
+                   a result that is freed and made again reuses its memory; fresh pages would fault 4096 times each)
 """
+
 import argparse
 import os
 import shutil
@@ -42,18 +43,21 @@ def import_ms(python, module, repeats):
 def imported(python, module):
     """What importing the module brings in that it should not: numpy, maths libraries."""
     code = f"import sys, {module}; print('numpy' in sys.modules); print(open('/proc/self/maps').read())"
-    numpy, *maps = subprocess.run([python, "-c", code], check=True, text=True, stdout=subprocess.PIPE).stdout.splitlines()
+    numpy, *maps = subprocess.run(
+        [python, "-c", code], check=True, text=True, stdout=subprocess.PIPE
+    ).stdout.splitlines()
     libs = {os.path.basename(line.split()[-1]) for line in maps if "/" in line}
     return (["numpy"] if numpy == "True" else []) + sorted(x for x in libs if any(m in x.lower() for m in MATHS))
 
 
 def own_libraries(python, module):
-    """The shared libraries that the module maps by itself: those not mapped without it, outside the system's folders."""
+    """The shared libraries that the module maps by itself: not mapped without it, and of its package."""
     code = "print(open('/proc/self/maps').read())"
 
     def maps(extra):
         text = subprocess.run([python, "-c", extra + code], check=True, text=True, stdout=subprocess.PIPE).stdout
         return {os.path.realpath(line.split()[-1]) for line in text.splitlines() if ".so" in line and "/" in line}
+
     return sorted(p for p in maps(f"import {module}; ") - maps("") if f"{module}" in p or "libember" in p)
 
 
@@ -83,8 +87,11 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)"""
 
 
 def main():
-    ap = argparse.ArgumentParser(description=__doc__.split("\n")[0], epilog="\n".join(__doc__.split("\n")[1:]),
-                                 formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap = argparse.ArgumentParser(
+        description=__doc__.split("\n")[0],
+        epilog="\n".join(__doc__.split("\n")[1:]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     ap.add_argument("--repeats", type=int, default=15, help="processes per figure (default 15)")
     ap.add_argument("--python", default=sys.executable, help="interpreter that has Ember (default: this one)")
     ap.add_argument("--module", default="ember", help="the module under test (default ember)")
@@ -100,15 +107,21 @@ def main():
         extra = imported(python, module)
         libs = own_libraries(python, module)
         size, minor = stripped_mb(libs), faults(python, module)
-        rows = [("import time, ms", full - bare, IMPORT_MS, f"bare interpreter {bare:.1f} ms"),
-                ("import brings in (count)", len(extra), 0, " ".join(extra)),
-                ("shared libraries stripped, MB", size, SIZE_MB, " ".join(os.path.basename(p) for p in libs)),
-                ("minor page faults, 20 x 16 MB", minor, FAULTS, "")]
+        rows = [
+            ("import time, ms", full - bare, IMPORT_MS, f"bare interpreter {bare:.1f} ms"),
+            ("import brings in (count)", len(extra), 0, " ".join(extra)),
+            ("shared libraries stripped, MB", size, SIZE_MB, " ".join(os.path.basename(p) for p in libs)),
+            ("minor page faults, 20 x 16 MB", minor, FAULTS, ""),
+        ]
         for name, got, target, note in rows:
             mark = "" if not own else "ok" if got <= target else "over"
             over += mark == "over"
-            print(f"{module:<8} {name:<32} {got:>10.1f}  {f'target {target:g} {mark}' if own else '':<18} {note[:120]}")
-            data.append({"module": module, "row": name, "value": got, "target": target if own else None, "verdict": mark})
+            print(
+                f"{module:<8} {name:<32} {got:>10.1f}  {f'target {target:g} {mark}' if own else '':<18} {note[:120]}"
+            )
+            data.append(
+                {"module": module, "row": name, "value": got, "target": target if own else None, "verdict": mark}
+            )
     benchlib.write_json(args, "bench_start", {"rows": data})
     return 1 if args.strict and over else 0
 

@@ -4,6 +4,7 @@ A benchmark file defines rows(T, tools) -> {name: thunk}. Called with --worker i
 module over stdin and stdout, a JSON line a request; the driver starts one worker a module, both pinned to the same
 processor, and asks each in turn for short timed bursts, many rounds, so that both see the same weather.
 """
+
 import argparse
 import json
 import os
@@ -36,7 +37,9 @@ def serve(rows):
         try:
             wire.write(json.dumps(burst(rows, ask["row"], ask["seconds"], timers, loops)) + "\n")
         except Exception as e:  # the module cannot do this row: its row says so
-            wire.write(json.dumps({"error": f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"[:160]}) + "\n")
+            wire.write(
+                json.dumps({"error": f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"[:160]}) + "\n"
+            )
 
 
 def burst(rows, name, seconds, timers, loops):
@@ -58,8 +61,13 @@ class Worker:
         env = {k: v for k, v in os.environ.items() if k not in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")}
         env["OMP_NUM_THREADS"] = str(threads)
         env["BENCH_CPUS"] = ",".join(map(str, sorted(cpus)))
-        self.p = subprocess.Popen([python, script, "--worker", module, "--threads", str(threads)], stdin=subprocess.PIPE,
-                                  stdout=subprocess.PIPE, text=True, env=env)
+        self.p = subprocess.Popen(
+            [python, script, "--worker", module, "--threads", str(threads)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=env,
+        )
 
     def ask(self, row, seconds):
         """Nanoseconds per execution, or None and the reason kept."""
@@ -122,12 +130,19 @@ def oracle_python():
 
 
 def arguments(doc, rounds, seconds):
-    ap = argparse.ArgumentParser(description=doc.split("\n")[0], epilog="\n".join(doc.split("\n")[1:]),
-                                 formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("--rounds", type=int, default=rounds, help=f"bursts of each row for each module (default {rounds})")
+    ap = argparse.ArgumentParser(
+        description=doc.split("\n")[0],
+        epilog="\n".join(doc.split("\n")[1:]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    ap.add_argument(
+        "--rounds", type=int, default=rounds, help=f"bursts of each row for each module (default {rounds})"
+    )
     ap.add_argument("--seconds", type=float, default=seconds, help=f"length of a burst (default {seconds})")
     ap.add_argument("--only", default="", help="rows whose name contains this")
-    ap.add_argument("--modules", default="ember,torch", help="which modules, the one under test first (default ember,torch)")
+    ap.add_argument(
+        "--modules", default="ember,torch", help="which modules, the one under test first (default ember,torch)"
+    )
     ap.add_argument("--python", default=sys.executable, help="interpreter that has Ember (default: this one)")
     ap.add_argument("--json", default="", help="where the figures go (default out/NAME.json)")
     ap.add_argument("--strict", action="store_true", help="exit with 1 when a row with a target is over it")

@@ -1,8 +1,9 @@
 """How a call path of ops.txt becomes a function of the module under test.
 
-  add, nn.functional.relu     an attribute of the module            Tensor.view   a method (self comes first)
-  @name                       a function below, for OpInfo entries whose arguments come in another order
+add, nn.functional.relu     an attribute of the module            Tensor.view   a method (self comes first)
+@name                       a function below, for OpInfo entries whose arguments come in another order
 """
+
 import operator
 
 
@@ -35,9 +36,17 @@ def _slice(T, x, dim=0, start=None, end=None, step=1):
     return x[(slice(None),) * (dim % x.dim()) + (slice(start, end, step),)]
 
 
-SPECIAL = {"where": _where, "embedding": _embedding, "zero": _zero, "T": _attribute("T"), "mT": _attribute("mT"),
-           "normal_number_mean": _normal_number_mean, "uniform_": _clone_then("uniform_"),
-           "normal_": _clone_then("normal_"), "slice": _slice}
+SPECIAL = {
+    "where": _where,
+    "embedding": _embedding,
+    "zero": _zero,
+    "T": _attribute("T"),
+    "mT": _attribute("mT"),
+    "normal_number_mean": _normal_number_mean,
+    "uniform_": _clone_then("uniform_"),
+    "normal_": _clone_then("normal_"),
+    "slice": _slice,
+}
 
 
 def resolve(T, path):

@@ -8,12 +8,25 @@ An encoded value is a tuple whose first item says what it is:
   ("out", {dtype, shape, strides, data, requires_grad, alias, same, node})  a tensor that came out, elements in C order
 Storages are bytes; bfloat16 travels as its 16 bits. Nothing here imports torch or ember.
 """
+
 import types
 
 import numpy as np
 
-NUMPY = {"bool": "?", "uint8": "u1", "int8": "i1", "int16": "i2", "int32": "i4", "int64": "i8", "float16": "f2",
-         "float32": "f4", "float64": "f8", "complex64": "c8", "complex128": "c16", "bfloat16": "u2"}
+NUMPY = {
+    "bool": "?",
+    "uint8": "u1",
+    "int8": "i1",
+    "int16": "i2",
+    "int32": "i4",
+    "int64": "i8",
+    "float16": "f2",
+    "float32": "f4",
+    "float64": "f8",
+    "complex64": "c8",
+    "complex128": "c16",
+    "bfloat16": "u2",
+}
 SHORT = {"f32": "float32", "f64": "float64", "i64": "int64", "bool": "bool", "bf16": "bfloat16", "c64": "complex64"}
 
 
@@ -120,10 +133,19 @@ def describe_tensor(T, t, spans=(), inputs=()):
         p = t.data_ptr()
         alias = next(((s, p - a) for s, a, n in spans if a <= p < a + n), None)
     node = getattr(t, "grad_fn", None)
-    return ("out", {"dtype": dtype_name(t.dtype), "shape": tuple(t.shape), "strides": tuple(t.stride()),
-                    "data": elements(T, t), "requires_grad": bool(t.requires_grad), "alias": alias,
-                    "same": next((i for i, x in enumerate(inputs) if x is t), None),
-                    "node": type(node).__name__ if node is not None else None})
+    return (
+        "out",
+        {
+            "dtype": dtype_name(t.dtype),
+            "shape": tuple(t.shape),
+            "strides": tuple(t.stride()),
+            "data": elements(T, t),
+            "requires_grad": bool(t.requires_grad),
+            "alias": alias,
+            "same": next((i for i, x in enumerate(inputs) if x is t), None),
+            "node": type(node).__name__ if node is not None else None,
+        },
+    )
 
 
 def fields(t):
@@ -179,8 +201,15 @@ class Encoder:
             flat = torch.empty(0, dtype=torch.uint8).set_(st)
             n = flat.numel() // d.element_size() * d.element_size()
             self.storages.append(flat.numpy().tobytes()[:n])
-        return ("in", self.seen[key], dtype_name(d.dtype), tuple(d.shape), tuple(d.stride()),
-                d.storage_offset(), bool(t.requires_grad))
+        return (
+            "in",
+            self.seen[key],
+            dtype_name(d.dtype),
+            tuple(d.shape),
+            tuple(d.stride()),
+            d.storage_offset(),
+            bool(t.requires_grad),
+        )
 
     def value(self, v):
         torch = self.torch
@@ -234,8 +263,11 @@ def show_input(e, storages):
     """A tensor that goes in, as an expression over module T."""
     _, s, dtype, shape, strides, offset, requires_grad = e
     flat = array(dtype, storages[s])
-    text = np.array2string(flat, threshold=64, separator=", ", max_line_width=10**6, floatmode="unique") \
-        .replace("nan", "float('nan')").replace("inf", "float('inf')")
+    text = (
+        np.array2string(flat, threshold=64, separator=", ", max_line_width=10**6, floatmode="unique")
+        .replace("nan", "float('nan')")
+        .replace("inf", "float('inf')")
+    )
     if len(flat) > 64:
         text = f"[...{len(flat)} elements...]"
     out = f"T.tensor({text}, dtype=T.{dtype}).as_strided({tuple(shape)}, {tuple(strides)}, {offset})"

@@ -3,12 +3,19 @@
 Ints, bools, views and creation are compared bit for bit, floats as torch.testing.assert_close does (its tolerances by
 dtype; NaN equals NaN). Kinds read form:what, for example "call:value", "inplace:shape", "out:strided:stride".
 """
+
 import numpy as np
 
 import codec
 
-TOLERANCE = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7),
-             "complex64": (1.3e-6, 1e-5), "complex128": (1e-7, 1e-7)}
+TOLERANCE = {
+    "float16": (1e-3, 1e-5),
+    "bfloat16": (1.6e-2, 1e-5),
+    "float32": (1.3e-6, 1e-5),
+    "float64": (1e-7, 1e-7),
+    "complex64": (1.3e-6, 1e-5),
+    "complex128": (1e-7, 1e-7),
+}
 
 
 def same_bits(a, b):
@@ -27,7 +34,7 @@ def bad_elements(dtype, x, y, flags):
     if "ulp4" in flags:
         xr, yr = parts(x), parts(y)
         real = "bfloat16" if dtype == "bfloat16" else str(xr.dtype)
-        unit = np.abs(xr) * 2.0 ** -7 if real == "bfloat16" else np.spacing(np.abs(xr))
+        unit = np.abs(xr) * 2.0**-7 if real == "bfloat16" else np.spacing(np.abs(xr))
         with np.errstate(invalid="ignore"):
             ok = (xr == yr) | (np.abs(xr - yr) <= 4 * unit) | (np.isnan(xr) & np.isnan(yr))
     elif "exact" in flags:
@@ -48,7 +55,9 @@ def compare_tensor(a, b, flags, where, look):
         if what in look and a[what] != b[what]:
             out.append((what.replace("strides", "stride"), f"{where}{what} expected {a[what]} got {b[what]}"))
     if "alias" in look and a["alias"] != b["alias"]:
-        out.append(("alias", f"{where}(storage, byte offset) shared with an input: expected {a['alias']} got {b['alias']}"))
+        out.append(
+            ("alias", f"{where}(storage, byte offset) shared with an input: expected {a['alias']} got {b['alias']}")
+        )
     if "same" in look and a["same"] != b["same"]:
         out.append(("identity", f"{where}is input number: expected {a['same']} got {b['same']}"))
     if "requires_grad" in look and a["requires_grad"] != b["requires_grad"]:
@@ -102,7 +111,9 @@ def compare_form(form, a, b, flags):
         if "err" not in b:
             return [(f"{form}:no-error", f"expected {a['err'][0]}: {a['err'][1]}; got {brief(b['ok'])}")]
         if a["err"][0] != b["err"][0]:
-            return [(f"{form}:error-class", f"expected {a['err'][0]}: {a['err'][1]}; got {b['err'][0]}: {b['err'][1]}")]
+            return [
+                (f"{form}:error-class", f"expected {a['err'][0]}: {a['err'][1]}; got {b['err'][0]}: {b['err'][1]}")
+            ]
         return []
     if "err" in b:
         return [(f"{form}:raises", f"{b['err'][0]}: {b['err'][1]}")]
@@ -114,7 +125,9 @@ def compare_form(form, a, b, flags):
         look = ("dtype", "shape", "strides", "alias")
     out = [(f"{form}:{k}", d) for k, d in compare_value(a["ok"], b["ok"], flags, "", look)]
     if a.get("modified") != b.get("modified"):
-        out.append((f"{form}:modified", f"inputs changed by the call: expected {a.get('modified')} got {b.get('modified')}"))
+        out.append(
+            (f"{form}:modified", f"inputs changed by the call: expected {a.get('modified')} got {b.get('modified')}")
+        )
     return out
 
 

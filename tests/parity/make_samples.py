@@ -7,7 +7,9 @@ Each pickle holds {"op", "records": [..], "skipped": [..]} in plain Python (see 
 exact layout, and what every form of the call gave. It is made again only when its inputs changed: the hash of this
 folder's sources, the operator's line in ops.txt, the cap and torch's version is part of the file's name.
 """
+
 import argparse
+import glob
 import hashlib
 import os
 import pickle
@@ -24,7 +26,7 @@ import own_samples  # noqa: E402
 from runner import observe  # noqa: E402
 
 DTYPES = ("f32", "f64", "i64", "bool", "bf16", "c64")
-SOURCES = ("codec.py", "calls.py", "runner.py", "make_samples.py", "own_samples.py")
+SOURCES = ("codec.py", "calls.py", "runner.py", "make_samples.py", "own_samples.py", "creation.txt")
 FORMAT = 1
 
 
@@ -38,7 +40,7 @@ def op_lines():
 def file_of(cache, name, spec, version, cap):
     h = hashlib.sha256(repr((FORMAT, name, spec, version, cap)).encode())
     for s in SOURCES:
-        if s != "own_samples.py" or name.startswith(own_samples.PREFIXES):
+        if s not in ("own_samples.py", "creation.txt") or name.startswith(own_samples.PREFIXES):
             with open(os.path.join(HERE, s), "rb") as f:
                 h.update(f.read())
     return os.path.join(cache, f"{name}-{h.hexdigest()[:16]}.pkl")
@@ -54,6 +56,7 @@ def spread(items, cap):
 
 def seed_all(torch, seed):
     import numpy as np
+
     torch.manual_seed(seed)
     random.seed(seed)
     np.random.seed(seed % 2**32)
@@ -70,8 +73,17 @@ class Maker:
         args = [enc.value(sample.input)] + [enc.value(a) for a in sample.args]
         kwargs = [(k, enc.value(v)) for k, v in sample.kwargs.items()]
         i = len(self.records)
-        return {"op": self.name, "dtype": short, "i": i, "call": self.call, "flags": self.flags, "args": args,
-                "kwargs": kwargs, "storages": enc.storages, "seed": zlib.crc32(f"{self.name}{i}".encode()) & 0x7fffffff}
+        return {
+            "op": self.name,
+            "dtype": short,
+            "i": i,
+            "call": self.call,
+            "flags": self.flags,
+            "args": args,
+            "kwargs": kwargs,
+            "storages": enc.storages,
+            "seed": zlib.crc32(f"{self.name}{i}".encode()) & 0x7FFFFFFF,
+        }
 
     def forms(self, rec, first, expected):
         """The forms worth trying, now that the outcome of the call is known."""
@@ -115,7 +127,9 @@ class Maker:
         rec["forms"] = self.forms(rec, first, call["call"])
         got = observe(self.torch, rec)
         rec["forms"] = [f for f in rec["forms"] if not absent(f, got[f])]
-        rec["expected"] = {f: ({"like": "call"} if f != "call" and got[f] == got["call"] else got[f]) for f in rec["forms"]}
+        rec["expected"] = {
+            f: ({"like": "call"} if f != "call" and got[f] == got["call"] else got[f]) for f in rec["forms"]
+        }
         self.records.append(rec)
         return True
 
@@ -125,8 +139,11 @@ class Maker:
         if not info.supports_dtype(dtype, "cpu"):
             return
         seed_all(torch, zlib.crc32(f"{self.name}/{short}".encode()))
-        grad = (dtype.is_floating_point or dtype.is_complex) and info.supports_autograd \
+        grad = (
+            (dtype.is_floating_point or dtype.is_complex)
+            and info.supports_autograd
             and dtype in info.supported_backward_dtypes("cpu")
+        )
         first, samples = True, list(info.sample_inputs("cpu", dtype, requires_grad=grad))
         for s in spread(samples, cap):
             first = not self.add(short, s, first) and first
@@ -170,8 +187,19 @@ def absent(form, outcome):
 def own(torch, name):
     records = []
     for i, (short, flags, code) in enumerate(own_samples.samples(name)):
-        rec = {"op": name, "dtype": short, "i": i, "call": name, "flags": flags, "code": code, "forms": ["call"],
-               "storages": [], "args": [], "kwargs": [], "error_input": False}
+        rec = {
+            "op": name,
+            "dtype": short,
+            "i": i,
+            "call": name,
+            "flags": flags,
+            "code": code,
+            "forms": ["call"],
+            "storages": [],
+            "args": [],
+            "kwargs": [],
+            "error_input": False,
+        }
         rec["expected"] = observe(torch, rec)
         records.append(rec)
     return {"op": name, "records": records, "skipped": []}
@@ -184,6 +212,7 @@ def main():
     ap.add_argument("--cap", type=int, default=40, help="samples per operator and dtype (default 40)")
     args = ap.parse_args()
     import torch
+
     torch.set_num_threads(1)
     os.makedirs(args.cache, exist_ok=True)
     todo = [(n, (p, f)) for n, p, f in op_lines()] + [(n, ("own", ())) for n in own_samples.GROUPS]
@@ -194,6 +223,7 @@ def main():
     infos = {}
     if any(s[0] != "own" for _, s, _ in missing):
         from torch.testing._internal.common_methods_invocations import op_db
+
         infos = {o.name + ("." + o.variant_test_name if o.variant_test_name else ""): o for o in op_db}
     for k, (name, spec, path) in enumerate(missing):
         if sys.stderr.isatty():
@@ -209,6 +239,9 @@ def main():
         with open(path + ".new", "wb") as f:
             pickle.dump(data, f, protocol=4)
         os.replace(path + ".new", path)
+        for old in glob.glob(os.path.join(args.cache, glob.escape(name) + "-" + "[0-9a-f]" * 16 + ".pkl")):
+            if old != path:
+                os.remove(old)
     if sys.stderr.isatty() and missing:
         print("\r\033[K", end="", file=sys.stderr)
     for name, path in index.items():

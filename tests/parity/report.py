@@ -1,4 +1,5 @@
 """What parity says in the end: the ledger, the tables, out/parity.json, docs/parity.md."""
+
 import collections
 import fnmatch
 import json
@@ -14,6 +15,7 @@ class Ledger:
 
     def __init__(self, path):
         import yaml  # here, so that the workers need numpy only
+
         self.entries = []
         if os.path.exists(path):
             with open(path) as f:
@@ -25,8 +27,12 @@ class Ledger:
 
     def match(self, op, dtype, kind, detail):
         for e in self.entries:
-            if fnmatch.fnmatchcase(op, e.get("op", "*")) and fnmatch.fnmatchcase(dtype, e.get("dtype", "*")) \
-                    and fnmatch.fnmatchcase(kind, e.get("kind", "*")) and re.search(e.get("pattern", ""), detail):
+            if (
+                fnmatch.fnmatchcase(op, e.get("op", "*"))
+                and fnmatch.fnmatchcase(dtype, e.get("dtype", "*"))
+                and fnmatch.fnmatchcase(kind, e.get("kind", "*"))
+                and re.search(e.get("pattern", ""), detail)
+            ):
                 return e
         return None
 
@@ -35,8 +41,18 @@ def table(job, ledger, args):
     """One operator: counts, and its failed samples with their reasons."""
     with open(job.path, "rb") as f:
         data = pickle.load(f)
-    t = {"op": job.name, "samples": 0, "passed": 0, "ledger": 0, "failed": 0, "kinds": collections.Counter(),
-         "notes": collections.Counter(), "failures": [], "dtypes": set(), "broken": job.broken}
+    t = {
+        "op": job.name,
+        "samples": 0,
+        "passed": 0,
+        "ledger": 0,
+        "failed": 0,
+        "kinds": collections.Counter(),
+        "notes": collections.Counter(),
+        "failures": [],
+        "dtypes": set(),
+        "broken": job.broken,
+    }
     skipped = collections.Counter(why for _, why in data["skipped"])
     t["skipped"] = dict(skipped)
     for i, rec in enumerate(data["records"]):
@@ -66,7 +82,9 @@ def judge(t, ledger, rec, i, failures):
     open_failures = [f for f, k in zip(failures, known) if not k]
     for kind in {k for k, _ in open_failures}:
         t["kinds"][kind] += 1
-    t["failures"].append({"sample": i, "dtype": rec["dtype"], "failures": open_failures, "call": reproduce(rec, open_failures[0][0])})
+    t["failures"].append(
+        {"sample": i, "dtype": rec["dtype"], "failures": open_failures, "call": reproduce(rec, open_failures[0][0])}
+    )
 
 
 def reproduce(rec, kind):
@@ -100,7 +118,10 @@ def summary(tables):
 def notes_line(tables):
     c = sum((t["notes"] for t in tables), collections.Counter())
     out = []
-    for name, words in (("message", "error messages that begin with PyTorch's words"), ("node", "gradient nodes with PyTorch's name")):
+    for name, words in (
+        ("message", "error messages that begin with PyTorch's words"),
+        ("node", "gradient nodes with PyTorch's name"),
+    ):
         a, b = c[name + " alike"], c[name + " differs"]
         if a + b:
             out.append(f"{words}: {a} of {a + b}")
@@ -138,20 +159,32 @@ def write_json(path, module, tables):
 
 
 def write_page(path, tables, ledger):
-    lines = ["# Parity with PyTorch 2.13", "",
-             "Written by `make parity` (tests/parity/run_samples.py); change the tool, not this page.", "",
-             "Each sample is one call with recorded arguments; it passes when every form of it (function, method, operator,",
-             "alias, in-place, out=, first gradient) gives PyTorch's dtype, shape, strides, sharing and values, or PyTorch's",
-             "exception class.", "", f"**{summary(tables)[0]}**", ""]
+    lines = [
+        "# Parity with PyTorch 2.13",
+        "",
+        "Written by `make parity` (tests/parity/run_samples.py); change the tool, not this page.",
+        "",
+        "Each sample is one call with recorded arguments; it passes when every form of it (function, method, operator,",
+        "alias, in-place, out=, first gradient) gives PyTorch's dtype, shape, strides, sharing and values, or its",
+        "exception class.",
+        "",
+        f"**{summary(tables)[0]}**",
+        "",
+    ]
     if notes_line(tables):
         lines += [f"Also counted, failing nothing: {notes_line(tables)}.", ""]
-    lines += ["| operator | samples | passed | ledger | failed | what fails |", "| --- | ---: | ---: | ---: | ---: | --- |"]
+    lines += [
+        "| operator | samples | passed | ledger | failed | what fails |",
+        "| --- | ---: | ---: | ---: | ---: | --- |",
+    ]
     for t in tables:
         kinds = ", ".join(f"{k} {n}" for k, n in t["kinds"].most_common(4))
         lines.append(f"| {t['op']} | {t['samples']} | {t['passed']} | {t['ledger']} | {t['failed']} | {kinds} |")
     lines += ["", "## The ledger: known differences", ""]
     for e in ledger.entries:
-        lines.append(f"- `{e.get('op', '*')}` {e.get('dtype', '*')}, {e.get('kind', '*')}: {e['reason']} ({e['used']} samples)")
+        lines.append(
+            f"- `{e.get('op', '*')}` {e.get('dtype', '*')}, {e.get('kind', '*')}: {e['reason']} ({e['used']} samples)"
+        )
     if not ledger.entries:
         lines.append("None.")
     skipped = collections.Counter()

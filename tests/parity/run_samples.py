@@ -8,6 +8,7 @@ each operator in a process of its own, two at a time, so that a crash costs one 
 docs/parity.md. The last line of output reads: N samples, N passed (NN.N%), N in the ledger, N failed.
 --module torch compares real PyTorch with itself: anything but 100% is a fault of these tools.
 """
+
 import argparse
 import json
 import os
@@ -31,19 +32,25 @@ def worker(args):
     with open(args.worker, "rb") as f:
         records = pickle.load(f)["records"]
     import importlib
+
     T = importlib.import_module(args.module)
     if hasattr(T, "set_num_threads"):
         T.set_num_threads(1)
     from compare import compare, notes
     from runner import observe
+
     for i in range(args.start, len(records)):
         rec = records[i]
         if args.dtype and rec["dtype"] not in args.dtype or args.sample and i not in args.sample:
             continue
         wire.write(json.dumps({"start": i}) + "\n")
         got = observe(T, rec)
-        wire.write(json.dumps({"end": i, "failures": compare(rec, rec["expected"], got),
-                               "notes": notes(rec, rec["expected"], got)}) + "\n")
+        wire.write(
+            json.dumps(
+                {"end": i, "failures": compare(rec, rec["expected"], got), "notes": notes(rec, rec["expected"], got)}
+            )
+            + "\n"
+        )
 
 
 # ---- driver
@@ -54,8 +61,16 @@ class Job:
         self.name, self.path, self.args, self.results, self.broken = name, path, args, {}, ""
 
     def command(self, start):
-        c = [self.args.python, os.path.join(HERE, "run_samples.py"), "--module", self.args.module, "--worker", self.path,
-             "--start", str(start)]
+        c = [
+            self.args.python,
+            os.path.join(HERE, "run_samples.py"),
+            "--module",
+            self.args.module,
+            "--worker",
+            self.path,
+            "--start",
+            str(start),
+        ]
         for d in self.args.dtype:
             c += ["--dtype", d]
         for i in self.args.sample:
@@ -93,7 +108,9 @@ class Job:
             self.results[running] = {"failures": [[kind, detail]], "notes": []}
             return running + 1
         if rc:
-            self.broken = f"worker ended with {'signal' if rc < 0 else 'status'} {abs(rc)}: " + "".join(noise)[-600:].strip()
+            self.broken = (
+                f"worker ended with {'signal' if rc < 0 else 'status'} {abs(rc)}: " + "".join(noise)[-600:].strip()
+            )
         return None
 
 
@@ -128,7 +145,14 @@ def oracle_python():
 
 def oracle_files(args):
     """{operator: pickle of its samples}, made by the oracle where the cache has none."""
-    c = [args.oracle or oracle_python(), os.path.join(HERE, "make_samples.py"), "--cache", args.cache, "--cap", str(args.cap)]
+    c = [
+        args.oracle or oracle_python(),
+        os.path.join(HERE, "make_samples.py"),
+        "--cache",
+        args.cache,
+        "--cap",
+        str(args.cap),
+    ]
     for op in args.op:
         c += ["--op", op]
     env = {k: v for k, v in os.environ.items() if k not in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")}
@@ -155,8 +179,13 @@ def run_jobs(jobs, n):
                 done[0] += 1
                 if tty:
                     k = 30 * done[0] // len(jobs)
-                    print(f"\r\033[K[{'#' * k}{'.' * (30 - k)}] {done[0]}/{len(jobs)} {time.time() - began:.0f} s {j.name}",
-                          end="\n" if done[0] == len(jobs) else "", file=sys.stderr, flush=True)
+                    print(
+                        f"\r\033[K[{'#' * k:.<30}] {done[0]}/{len(jobs)} {time.time() - began:.0f} s {j.name}",
+                        end="\n" if done[0] == len(jobs) else "",
+                        file=sys.stderr,
+                        flush=True,
+                    )
+
     threads = [threading.Thread(target=loop) for _ in range(n)]
     for t in threads:
         t.start()
@@ -165,19 +194,28 @@ def run_jobs(jobs, n):
 
 
 def arguments():
-    ap = argparse.ArgumentParser(description=__doc__.split("\n")[0], epilog="\n".join(__doc__.split("\n")[1:]),
-                                 formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap = argparse.ArgumentParser(
+        description=__doc__.split("\n")[0],
+        epilog="\n".join(__doc__.split("\n")[1:]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     ap.add_argument("--module", default="ember", help="ember (default) or torch, the self-test")
     ap.add_argument("--op", action="append", default=[], help="only this operator of ops.txt (may be given again)")
-    ap.add_argument("--dtype", action="append", default=[], help="only samples of this dtype: f32 f64 i64 bool bf16 c64 errors")
+    ap.add_argument(
+        "--dtype", action="append", default=[], help="only samples of this dtype: f32 f64 i64 bool bf16 c64 errors"
+    )
     ap.add_argument("--sample", action="append", default=[], type=int, help="only the sample of this number")
     ap.add_argument("--limit", type=int, default=20, help="failures to print (default 20)")
     ap.add_argument("--cap", type=int, default=40, help="samples per operator and dtype (default 40)")
     ap.add_argument("--jobs", type=int, default=2, help="processes at a time (default 2)")
     ap.add_argument("--timeout", type=float, default=60.0, help="seconds that one sample may take (default 60)")
-    ap.add_argument("--python", default="", help="interpreter that has the module (default: this one; torch: the oracle's)")
+    ap.add_argument(
+        "--python", default="", help="interpreter that has the module (default: this one; torch: the oracle's)"
+    )
     ap.add_argument("--oracle", default="", help="interpreter that has PyTorch (default: tools/oracle.sh's)")
-    ap.add_argument("--cache", default=os.path.join(ROOT, ".cache", "parity"), help="where the oracle's samples are kept")
+    ap.add_argument(
+        "--cache", default=os.path.join(ROOT, ".cache", "parity"), help="where the oracle's samples are kept"
+    )
     ap.add_argument("--no-docs", action="store_true", help="leave docs/parity.md as it is")
     ap.add_argument("--min", type=float, default=0.0, help="exit with 1 below this percentage of passed samples")
     ap.add_argument("-v", "--verbose", action="store_true", help="with each failure a line of Python that shows it")
@@ -191,6 +229,7 @@ def main():
     if args.worker:
         return worker(args)
     import report
+
     if not args.oracle:
         args.oracle = oracle_python()
     args.python = args.python or (args.oracle if args.module == "torch" else sys.executable)

@@ -6,6 +6,7 @@ observe(T, record) returns {form: outcome}. A form is a way to call the operator
   inplace_grad:N      gradient through x.clone().N(...)  out:KIND    out= given as same, empty, strided, dtype, grad
 An outcome is {"ok": encoded value, ...} or {"err": (class name, first line of the message)}.
 """
+
 import warnings
 import zlib
 
@@ -58,8 +59,10 @@ class Sample:
         made = self.record.setdefault("cotangents", {})
         if key not in made:
             rng = np.random.RandomState(zlib.crc32(repr((self.record["op"], self.record["i"], key)).encode()))
-            made[key] = [(codec.dtype_name(o.dtype), tuple(o.shape), draw(rng, codec.dtype_name(o.dtype), o.shape))
-                         for o in outs]
+            made[key] = [
+                (codec.dtype_name(o.dtype), tuple(o.shape), draw(rng, codec.dtype_name(o.dtype), o.shape))
+                for o in outs
+            ]
         return [codec.from_bytes(self.T, d, b, s) for d, s, b in made[key]]
 
     def gradient(self, r, inputs, key):

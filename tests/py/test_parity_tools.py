@@ -1,4 +1,5 @@
 """The parity tools must see what is wrong: a value, a stride, a dtype, a missing error, a crash. Needs no torch."""
+
 import copy
 import os
 import pickle
@@ -22,8 +23,20 @@ import run_samples  # noqa: E402
 
 def tensor(values, dtype="float32", strides=(1,), **kw):
     a = np.asarray(values, codec.NUMPY[dtype])
-    return ("out", {"dtype": dtype, "shape": a.shape, "strides": strides, "data": a.tobytes(), "requires_grad": False,
-                    "alias": None, "same": None, "node": None, **kw})
+    return (
+        "out",
+        {
+            "dtype": dtype,
+            "shape": a.shape,
+            "strides": strides,
+            "data": a.tobytes(),
+            "requires_grad": False,
+            "alias": None,
+            "same": None,
+            "node": None,
+            **kw,
+        },
+    )
 
 
 def kinds(want, got, flags=(), form="call"):
@@ -43,10 +56,20 @@ def test_equal_results_pass():
     assert kinds(ERR, {"err": ("RuntimeError", "other words")}) == []
 
 
-@pytest.mark.parametrize("got, kind", [
-    (tensor([1, 2.1]), "value"), (tensor([1, np.nan]), "value"), (tensor([1, 2], strides=(2,)), "stride"),
-    (tensor([1, 2], "float64"), "dtype"), (tensor([1, 2, 3]), "shape"), (tensor([1, 2], alias=(0, 4)), "alias"),
-    (tensor([1, 2], same=0), "identity"), (tensor([1, 2], requires_grad=True), "requires_grad"), (("py", 3), "type")])
+@pytest.mark.parametrize(
+    "got, kind",
+    [
+        (tensor([1, 2.1]), "value"),
+        (tensor([1, np.nan]), "value"),
+        (tensor([1, 2], strides=(2,)), "stride"),
+        (tensor([1, 2], "float64"), "dtype"),
+        (tensor([1, 2, 3]), "shape"),
+        (tensor([1, 2], alias=(0, 4)), "alias"),
+        (tensor([1, 2], same=0), "identity"),
+        (tensor([1, 2], requires_grad=True), "requires_grad"),
+        (("py", 3), "type"),
+    ],
+)
 def test_each_wrong_property_is_named(got, kind):
     assert kinds(ok(tensor([1, 2])), ok(got)) == ["call:" + kind]
 
@@ -78,6 +101,7 @@ def test_bfloat16_and_complex():
         t = tensor([0], "float32")
         t[1].update(dtype="bfloat16", data=(np.float32(x).view(np.uint32) >> 16).astype("u2").tobytes())
         return t
+
     assert kinds(ok(bf16(1.0)), ok(bf16(1.0078125))) == []
     assert kinds(ok(bf16(1.0)), ok(bf16(1.0078125)), ("exact",)) == ["call:value"]
     assert kinds(ok(bf16(1.0)), ok(bf16(1.0625))) == ["call:value"]
@@ -110,6 +134,7 @@ def test_input_layouts_are_rebuilt_exactly():
         @staticmethod
         def from_numpy(a):
             return T.Tensor(a)
+
     store = np.arange(6, dtype=np.float32).tobytes()
     ins = codec.Inputs(T, [store], False)
     t = ins.value(("in", 0, "float32", (3, 2), (1, 3), 0, False))
@@ -122,8 +147,22 @@ def test_input_layouts_are_rebuilt_exactly():
 def job(tmp_path, codes, timeout=30.0):
     """A Job over a module that has only what code samples need."""
     (tmp_path / "hollow.py").write_text("class Tensor: pass\nclass Size(tuple): pass\nclass dtype: pass\n")
-    records = [{"op": "own.x", "dtype": "any", "i": i, "call": "own.x", "flags": (), "code": c, "forms": ["call"],
-                "storages": [], "args": [], "kwargs": [], "expected": {"call": {"ok": ("py", 1)}}} for i, c in enumerate(codes)]
+    records = [
+        {
+            "op": "own.x",
+            "dtype": "any",
+            "i": i,
+            "call": "own.x",
+            "flags": (),
+            "code": c,
+            "forms": ["call"],
+            "storages": [],
+            "args": [],
+            "kwargs": [],
+            "expected": {"call": {"ok": ("py", 1)}},
+        }
+        for i, c in enumerate(codes)
+    ]
     path = tmp_path / "own.pkl"
     path.write_bytes(pickle.dumps({"op": "own.x", "records": records, "skipped": []}))
     args = types.SimpleNamespace(python=sys.executable, module="hollow", dtype=[], sample=[], timeout=timeout)
@@ -138,7 +177,9 @@ def job(tmp_path, codes, timeout=30.0):
 
 
 def test_a_crash_costs_one_sample(tmp_path):
-    j, args = job(tmp_path, ["r = 1", "import os; os.kill(os.getpid(), 11)", "r = 2", "import os; os._exit(3)", "r = 1"])
+    j, args = job(
+        tmp_path, ["r = 1", "import os; os.kill(os.getpid(), 11)", "r = 2", "import os; os._exit(3)", "r = 1"]
+    )
     got = {i: [f[0] for f in r["failures"]] for i, r in j.results.items()}
     assert got == {0: [], 1: ["crash"], 2: ["call:value"], 3: ["crash"], 4: []}
     assert j.results[1]["failures"][0][1] == "signal 11" and j.results[3]["failures"][0][1] == "exit status 3"
@@ -176,8 +217,16 @@ def test_percentages_are_never_rounded_up():
     assert report.summary([t])[0] == "10000 samples, 9999 passed (99.9%), 0 in the ledger, 1 failed"
 
 
-@pytest.mark.parametrize("script", ["tests/parity/run_samples.py", "tests/parity/make_samples.py", "bench/bench_overhead.py",
-                                    "bench/bench_pointwise.py", "bench/bench_start.py"])
+@pytest.mark.parametrize(
+    "script",
+    [
+        "tests/parity/run_samples.py",
+        "tests/parity/make_samples.py",
+        "bench/bench_overhead.py",
+        "bench/bench_pointwise.py",
+        "bench/bench_start.py",
+    ],
+)
 def test_every_tool_has_help(script):
     r = subprocess.run([sys.executable, os.path.join(ROOT, script), "--help"], capture_output=True, text=True)
     assert r.returncode == 0 and "usage:" in r.stdout
