@@ -25,7 +25,7 @@ export PYTHONPATH := $(PACKAGE)
 export PATH := $(VENV)/bin:$(PATH)
 export EMBER_BUILD := $(CURDIR)/$(BUILD)
 
-.PHONY: all venv test demo bench bench-overhead parity lint asan fault fuzz gen-diff new-op clean help
+.PHONY: all venv test demo bench bench-overhead parity lint format asan fault fuzz gen-diff new-op clean help
 
 all: $(BUILD)/build.ninja  ## build (sets .venv up once)
 	@$(NINJA) -C $(BUILD)
@@ -70,14 +70,16 @@ parity: all  ## the same calls in real PyTorch and in Ember; writes docs/parity.
 lint: | $(VENV)/.ember-dev  ## include arrows, sizes, headers that stand alone, names that exist
 	@$(PY) tools/lint.py $(ARGS)
 
+format:  ## wrap lines of C longer than 120 columns, touch no other (needs clang-format)
+	@python3 tools/wrap.py $(ARGS)
+
 asan:  ## C tests and a part of the Python tests under the address and undefined-behaviour sanitizers
 	@$(MAKE) --no-print-directory all BUILD=build-asan \
 	    MESONFLAGS="-Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1"
 	@$(MAKE) --no-print-directory test BUILD=build-asan ARGS="--asan $(ARGS)"
 
-fault:  ## every allocation of every operator fails once
-	@$(MAKE) --no-print-directory all BUILD=build-fault MESONFLAGS=-Dfault=true
-	@$(MAKE) --no-print-directory test BUILD=build-fault ARGS="--only fault $(ARGS)"
+fault: all  ## every allocation of every operator fails once
+	@EMBER_TEST_FULL=1 $(PY) tools/run_tests.py --build $(BUILD) --only fault $(ARGS)
 
 fuzz: all  ## random calls, until stopped or for ARGS="--seconds N"
 	@$(PY) tests/fuzz/run.py $(ARGS)
