@@ -1,10 +1,13 @@
 # A thin front door: meson.build describes the build, tools/ does the work, `make help` lists what there is.
-# make CC=clang BUILD=build-clang   another compiler in a folder of its own
-BUILD ?= build
+# make CC=clang builds in build-clang: another compiler, or BUILD=NAME, gets a folder and a package of its own.
 PYTHON3 ?= python3
 ifeq ($(origin CC),default)
   CC := gcc
 endif
+ifeq ($(origin CC)$(filter gcc cc,$(notdir $(lastword $(CC)))),command line)
+  BUILD ?= build-$(notdir $(lastword $(CC)))
+endif
+BUILD ?= build
 CCACHE := $(if $(findstring ccache,$(CC)),,$(shell command -v ccache))
 MESON_CC := $(strip $(notdir $(CCACHE)) $(CC))
 VENV := $(CURDIR)/.venv

@@ -1,7 +1,7 @@
 """Wrap lines of C that are longer than 120 columns, and leave every other line as it is.
 
-clang-format does the work (pip install clang-format; not needed otherwise), told of the long lines only. Run again until
-nothing is left; what it can't wrap (a long string, a table) is wrapped by hand.
+clang-format does the work (pip install clang-format; not needed otherwise), told of the long lines only. What it can't
+wrap (a long string, a table) is wrapped by hand.
 """
 import glob
 import os
