@@ -87,8 +87,8 @@ fault: all  ## every allocation of every operator fails once
 fuzz: all  ## random calls, until stopped or for ARGS="--seconds N"
 	@$(PY) tests/fuzz/run.py $(ARGS)
 
-gen-diff: | $(VENV)/.ember-dev  ## what the generator would write differently from what is in $(BUILD)/gen
-	@$(PY) gen/ember_gen.py --ops ops --diff $(BUILD)/gen $(ARGS)
+gen-diff: | $(VENV)/.ember-dev  ## what a change of rows or generator does to the generated code (ARGS="--base main")
+	@$(PY) tools/gen_diff.py $(ARGS)
 
 new-op: | $(VENV)/.ember-dev  ## skeleton rows for a new operator: make new-op ARGS="name kind"
 	@$(PY) gen/ember_gen.py --ops ops --new-op $(ARGS)
