@@ -1,6 +1,4 @@
 // rng_standalone.c: the few functions that rng.c calls, so that test_rng.py can build it without the rest of the core.
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "core/alloc.h"
@@ -13,10 +11,6 @@ void em_free_slow(void *p, size_t n) { free(p); }
 void em_priv_live_slow(em_kind kind, int delta) { live[kind] += delta; }
 int64_t em_alloc_live(em_kind kind) { return live[kind]; }
 em_status em_fail(em_status code, const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  vfprintf(stderr, format, args);
-  va_end(args);
-  fputc('\n', stderr);
+  (void)format;  // the message's text is the real core's business; the codes are checked here
   return code;
 }
