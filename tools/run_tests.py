@@ -180,7 +180,7 @@ def parse():
 def collect(args, scratch):
     groups = args.only or (ASAN_GROUPS if args.asan else GROUPS)
     jobs = list(c_jobs(args.build)) if "c" in groups else []
-    jobs += pytest_jobs([group for group in PYTEST_GROUPS if group in groups], args, scratch)
+    jobs += pytest_jobs([group for group in ["c"] + PYTEST_GROUPS if group in groups], args, scratch)
     jobs += example_jobs(args) if "examples" in groups else []
     jobs += doc_jobs(args, scratch) if "docs" in groups else []
     return select(jobs, args.k) if args.k else jobs
