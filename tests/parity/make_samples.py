@@ -15,6 +15,7 @@ import os
 import pickle
 import random
 import sys
+import time
 import zlib
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -240,7 +241,7 @@ def main():
             pickle.dump(data, f, protocol=4)
         os.replace(path + ".new", path)
         for old in glob.glob(os.path.join(args.cache, glob.escape(name) + "-" + "[0-9a-f]" * 16 + ".pkl")):
-            if old != path:
+            if old != path and time.time() - os.path.getmtime(old) > 86400:  # another run may be using it
                 os.remove(old)
     if sys.stderr.isatty() and missing:
         print("\r\033[K", end="", file=sys.stderr)

@@ -133,11 +133,13 @@ def print_failures(tables, args):
     for t in tables:
         if t["broken"]:
             print(f"{t['op']}: {t['broken']}")
+        shown = collections.Counter()
         for f in t["failures"]:
-            if left <= 0:
-                break
-            left -= 1
             kind, detail = f["failures"][0]
+            shown[kind] += 1
+            if left <= 0 or shown[kind] > 2 and not args.op:  # of many operators, two of a kind each
+                continue
+            left -= 1
             more = f" (and {len(f['failures']) - 1} more)" if len(f["failures"]) > 1 else ""
             print(f"{t['op']} {f['dtype']} #{f['sample']} {kind}: {detail}{more}")
             if args.verbose:

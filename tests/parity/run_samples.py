@@ -205,7 +205,12 @@ def arguments():
         "--dtype", action="append", default=[], help="only samples of this dtype: f32 f64 i64 bool bf16 c64 errors"
     )
     ap.add_argument("--sample", action="append", default=[], type=int, help="only the sample of this number")
-    ap.add_argument("--limit", type=int, default=20, help="failures to print (default 20)")
+    ap.add_argument(
+        "--limit",
+        type=int,
+        default=40,
+        help="failures to print (default 40); without --op at most two of a kind for each operator",
+    )
     ap.add_argument("--cap", type=int, default=40, help="samples per operator and dtype (default 40)")
     ap.add_argument("--jobs", type=int, default=2, help="processes at a time (default 2)")
     ap.add_argument("--timeout", type=float, default=60.0, help="seconds that one sample may take (default 60)")
