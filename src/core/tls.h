@@ -25,5 +25,8 @@ typedef struct em_tls {
   const uint8_t *wants;               // while a node applies in a run with inputs=: which of its edges lead to one; else NULL
 } em_tls;
 
+// Keys that a thread's `include` starts with, taken over when the thread first allocates.
+EM_PRIV extern uint64_t em_priv_default_include;
+
 EM_PRIV extern _Thread_local em_tls em_priv_tls __attribute__((tls_model("initial-exec")));
 #endif

@@ -55,7 +55,8 @@ typedef struct em_operator {
   // Boxed entry to a typed function: unboxes args, calls fn(ks, ...), boxes results. One a signature.
   em_status (*unbox)(em_any_fn fn, uint64_t ks, const em_value *args, em_value *rets);
   em_any_fn box;                  // typed function that boxes its arguments and calls slot.boxed of the top key; one an operator
-  em_slot slots[EM_NUM_KEYS];
+  em_slot slots[EM_NUM_KEYS];     // effective: the host's kernel, else the generated one, else the key's fallback
+  struct em_op_extra *extra;      // registrations beside the generated ones; NULL until there is one (registry.c)
   struct em_operator *next_overload;  // same name and namespace, in declaration order
   const char *where;              // "native_functions.yaml:123"
 } em_operator;

@@ -32,7 +32,7 @@ EM_PRIV void em_plan_release(em_plan *p);  // frees the workspace
 // `out` itself or a temporary when out overlaps an input or has another dtype or strides a kernel can't write (kernels write any strides
 // unless `contiguous`).
 EM_PRIV em_status em_plan_prepare_out(em_plan *p, int i, em_tensor *out, em_tensor *const *inputs, int ninputs, bool contiguous, em_tensor **target);
-EM_PRIV em_status em_plan_commit_out(em_tensor *out, em_tensor *target);  // copies when different, releases target
+EM_PRIV em_status em_plan_commit_out(em_tensor *out, em_tensor *target, bool meta);  // copies when different, releases target
 // in-place: the planned output must have self's sizes and castable dtype.
 EM_PRIV em_status em_plan_check_inplace(em_plan *p, em_tensor *self);
 // Resize of a given output with PyTorch's warning when it had elements of another shape.

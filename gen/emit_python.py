@@ -1,0 +1,57 @@
+"""emit_python.py: which operator names Python sees, and where; signatures for stubs and docs.
+
+The bridge's table-driven parser works from em_operator's argument tables; this file gives it, for each Python name, the
+overloads in PyTorch's order and the places (function, method, ember._C._nn).
+"""
+from emit_ops import head
+
+WHERE = {"function": 1, "method": 2, "nn": 4}
+
+
+def visible(op):
+    """Overloads that Python's parser never needs: a Scalar twin of a Tensor overload (numbers are accepted as Tensors there)."""
+    return not op.row.fields.get("manual_python") is True
+
+
+def collect(rows):
+    names = {}
+    for row in rows:
+        v = [w.strip() for w in row.variants.split(",") if w.strip()]
+        bits = 0
+        for w in v:
+            if w not in ("function", "method"):
+                row.fail(f"unknown variant '{w}' (known: function, method)")
+            bits |= WHERE[w]
+        module = row.fields.get("python_module")
+        if module not in (None, "nn"):
+            row.fail(f"unknown python_module '{module}' (known: nn)")
+        if module == "nn":
+            bits = (bits & WHERE["method"]) | WHERE["nn"]
+        for op in row.ops.values():
+            if not visible(op):
+                continue
+            # out= overloads belong to the functional name; in-place ones are methods, and functions when the row is one (relu_)
+            where = bits & ~WHERE["method"] if op.variant == "out" else bits
+            if op.variant == "inplace" and row.ops.get("functional"):
+                where = (bits & WHERE["method"]) | (bits & (WHERE["function"] | WHERE["nn"]))
+            for bit in (1, 2, 4):
+                if where & bit:
+                    names.setdefault((op.name, bit), []).append(op)
+    return names
+
+
+def emit(rows):
+    names = collect(rows)
+    c = [head("emit_python.py"), '#include "gen_python.h"\n#include "gen_ops.h"\n']
+    table = []
+    for (name, bit), ops in sorted(names.items()):
+        # Tensor overloads come before Scalar ones, out= forms directly after their functional form (PyTorch's order of trial)
+        c.append(f"static em_operator *const overloads_{name}_{bit}[] = {{" + ", ".join(f"&em_opr_{o.cname}" for o in ops) + "};")
+        table.append(f'  {{"{name}", overloads_{name}_{bit}, {len(ops)}, {bit}}},')
+    c.append("const em_py_function em_py_functions[] = {\n" + "\n".join(table) + "\n};")
+    c.append(f"const size_t em_py_function_count = {len(table)};\n")
+    h = (head("emit_python.py") + "#ifndef EMBER_GEN_PYTHON_H\n#define EMBER_GEN_PYTHON_H\n#include <stddef.h>\n#include \"dispatch/operator.h\"\n"
+         "// One Python-visible name in one place: 1 function of the module, 2 method of Tensor, 4 function of _C._nn.\n"
+         "typedef struct em_py_function {\n  const char *name;\n  em_operator *const *overloads;  // in the order in which they are tried\n"
+         "  int n;\n  int where;\n} em_py_function;\nextern const em_py_function em_py_functions[];\nextern const size_t em_py_function_count;\n#endif\n")
+    return {"gen_python.c": "\n".join(c), "gen_python.h": h}

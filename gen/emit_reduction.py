@@ -1,0 +1,2 @@
+def emit(rows, ops_dir):
+    return {}, {}

@@ -1,0 +1,86 @@
+// threads.c: loops over OpenMP's pool. libgomp's workers do not survive fork, so a child of a process that used them
+// runs everything on its own thread: slower, but it never hangs.
+#include "threads.h"
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include "tls.h"
+
+// libgomp's stable entry points, called by name: the same pool for gcc, clang and oneDNN, and no -fopenmp at build time.
+extern void GOMP_parallel(void (*fn)(void *), void *data, unsigned num_threads, unsigned flags);
+extern int omp_get_thread_num(void), omp_get_num_threads(void);
+
+void *(*em_priv_unlock_host)(void);
+void (*em_priv_lock_host)(void *token);
+
+static _Atomic int threads;       // 0: not decided
+static _Atomic int pool_used;     // a parallel region ran in this process
+static _Atomic int forked_after;  // this process is a child of one whose pool had run
+static _Thread_local int in_region __attribute__((tls_model("initial-exec")));
+
+static void fork_child(void) { if (atomic_load(&pool_used)) atomic_store(&forked_after, 1); }
+__attribute__((constructor)) static void watch_forks(void) { (void)pthread_atfork(NULL, NULL, fork_child); }
+
+static int default_threads(void) {
+  const char *names[] = {"EMBER_NUM_THREADS", "OMP_NUM_THREADS"};
+  for (int i = 0; i < 2; i++) {
+    const char *text = getenv(names[i]);
+    int n = text == NULL ? 0 : atoi(text);
+    if (n > 0) return n > 1024 ? 1024 : n;
+  }
+  cpu_set_t set;
+  int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  return n < 1 ? 1 : n;
+}
+int em_threads_get(void) {
+  if (EM_UNLIKELY(atomic_load_explicit(&forked_after, memory_order_relaxed))) return 1;
+  int n = atomic_load_explicit(&threads, memory_order_relaxed);
+  if (n == 0) atomic_store(&threads, n = default_threads());
+  return n;
+}
+em_status em_threads_set(int n) {
+  if (n < 1) return em_fail(EM_ERR_RUNTIME, "set_num_threads expects a positive integer, got %d", n);
+  if (atomic_load(&forked_after) && n > 1)
+    return em_warn("set_num_threads(%d): this process was forked after its parent had used threads; it stays at one thread", n);
+  atomic_store(&threads, n > 1024 ? 1024 : n);
+  return EM_OK;
+}
+bool em_threads_in_region(void) { return in_region; }
+
+typedef struct region {
+  em_range_fn body;
+  void *context;
+  int64_t n, step;
+  _Atomic int failed;  // the first worker that fails sets it and owns `status` and `text`
+  em_status status;
+  char text[512];
+} region;
+
+// Part w of the range belongs to thread w; when the run-time gave fewer threads than asked for, they take the rest in turn.
+static void region_worker(void *arg) {
+  region *r = arg;
+  for (int64_t begin = omp_get_thread_num() * r->step; begin < r->n; begin += omp_get_num_threads() * r->step) {
+    int64_t end = begin + r->step < r->n ? begin + r->step : r->n;
+    in_region = 1;
+    em_status st = r->body(r->context, begin, end);
+    in_region = 0;
+    if (st != EM_OK && atomic_exchange(&r->failed, 1) == 0) {
+      r->status = st;
+      strncpy(r->text, em_error_message(), sizeof r->text - 1);
+    }
+  }
+}
+
+em_status em_threads_for(int64_t n, int64_t grain, em_range_fn body, void *context) {
+  if (n <= 0) return EM_OK;
+  if (grain < 1) grain = 1;
+  int64_t chunks = (n + grain - 1) / grain;
+  int workers = chunks < em_threads_get() ? (int)chunks : em_threads_get();
+  if (workers <= 1 || in_region) return body(context, 0, n);
+  atomic_store_explicit(&pool_used, 1, memory_order_relaxed);
+  region r = {.body = body, .context = context, .n = n, .step = (n + workers - 1) / workers};
+  GOMP_parallel(region_worker, &r, (unsigned)workers, 0);
+  return r.failed ? em_fail(r.status, "%s", r.text) : EM_OK;
+}
