@@ -8,7 +8,6 @@
 // The cache holds at most `cache_limit` bytes; beyond that blocks go back to the system. When the system refuses, the cache is
 // flushed and the request tried once more. Bypass mode (EMBER_ALLOC=plain, sanitizers, valgrind, armed fault countdown)
 // goes to malloc each time.
-#define _GNU_SOURCE
 #include "alloc.h"
 #include <pthread.h>
 #include <stdatomic.h>
