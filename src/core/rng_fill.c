@@ -8,52 +8,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "half.h"
 #include "rng_builds.h"
 
 enum { CHUNK = 256, BLOCK = 16 };  // CHUNK: a multiple of BLOCK, so that blocks of normals never straddle
 
-// ---- casts -----------------------------------------------------------------------------------------------------
-
-// Both round to nearest, ties to even; doubles and int64s go through float first, as torch's conversions do.
-static inline uint16_t bf16_from_f32(float f) {
-  uint32_t u;
-  memcpy(&u, &f, 4);
-  if (f != f) return 0x7fc0;
-  return (uint16_t)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
-}
-
-static inline uint16_t f16_from_f32(float f) {
-  uint32_t u;
-  memcpy(&u, &f, 4);
-  uint16_t sign = (uint16_t)(u >> 16 & 0x8000u);
-  u &= 0x7fffffffu;
-  if (u > 0x7f800000u) return sign | 0x7e00u;
-  if (u >= 0x477ff000u) return sign | 0x7c00u;  // 65520 and more round to infinity
-  if (u < 0x38800000u) {  // below 2^-14: adding 0.5 leaves the rounded subnormal in the low bits
-    float magnitude;
-    memcpy(&magnitude, &u, 4);
-    magnitude += 0.5f;
-    memcpy(&u, &magnitude, 4);
-    return (uint16_t)(sign | (u - 0x3f000000u));
-  }
-  return (uint16_t)(sign | ((u - 0x38000000u + 0xfffu + ((u >> 13) & 1u)) >> 13));
-}
-
-static inline float f32_from_bf16(uint16_t h) {
-  uint32_t u = (uint32_t)h << 16;
-  float f;
-  memcpy(&f, &u, 4);
-  return f;
-}
-
-static inline float f32_from_f16(uint16_t h) {
-  uint32_t exponent = h >> 10 & 31u, mantissa = h & 0x3ffu, u;
-  if (exponent == 0) return (h & 0x8000u ? -1.0f : 1.0f) * (float)mantissa * 0x1p-24f;
-  u = (uint32_t)(h & 0x8000u) << 16 | (exponent == 31 ? 0x7f800000u : (exponent + 112) << 23) | mantissa << 13;
-  float f;
-  memcpy(&f, &u, 4);
-  return f;
-}
+// ---- casts: doubles and int64s reach half types through float, as torch's conversions do ----
 
 // Out of range gives the "integer indefinite" value of x86, in every build.
 static inline int64_t i64_from_f64(double v) { return v >= -0x1p63 && v < 0x1p63 ? (int64_t)v : INT64_MIN; }
@@ -89,8 +49,8 @@ static void store_f32(dest *d, const float *v, int64_t n) {  // float types only
   int64_t stride = d->stride;
   d->p += n * stride;
   switch (d->type) {
-    case EM_RNG_F16: STORE(uint16_t, f16_from_f32(v[i]));
-    case EM_RNG_BF16: STORE(uint16_t, bf16_from_f32(v[i]));
+    case EM_RNG_F16: STORE(uint16_t, em_f32_to_f16(v[i]));
+    case EM_RNG_BF16: STORE(uint16_t, em_f32_to_bf16(v[i]));
     default: STORE(float, v[i]);
   }
 }
@@ -107,8 +67,8 @@ static void store_f64(dest *d, const double *v, int64_t n) {
     case EM_RNG_I32: STORE(int32_t, i32_from_f64(v[i]));
     case EM_RNG_U32: STORE(uint32_t, i64_from_f64(v[i]));
     case EM_RNG_I64: case EM_RNG_U64: STORE(int64_t, i64_from_f64(v[i]));
-    case EM_RNG_F16: STORE(uint16_t, f16_from_f32((float)v[i]));
-    case EM_RNG_BF16: STORE(uint16_t, bf16_from_f32((float)v[i]));
+    case EM_RNG_F16: STORE(uint16_t, em_f32_to_f16((float)v[i]));
+    case EM_RNG_BF16: STORE(uint16_t, em_f32_to_bf16((float)v[i]));
     case EM_RNG_F32: STORE(float, v[i]);
     case EM_RNG_F64: STORE(double, v[i]);
     case EM_RNG_BOOL: STORE(uint8_t, v[i] != 0);
@@ -124,8 +84,8 @@ static void store_i64(dest *d, const int64_t *v, int64_t n) {
     case EM_RNG_I16: case EM_RNG_U16: STORE(uint16_t, v[i]);
     case EM_RNG_I32: case EM_RNG_U32: STORE(uint32_t, v[i]);
     case EM_RNG_I64: case EM_RNG_U64: STORE(int64_t, v[i]);
-    case EM_RNG_F16: STORE(uint16_t, f16_from_f32((float)v[i]));
-    case EM_RNG_BF16: STORE(uint16_t, bf16_from_f32((float)v[i]));
+    case EM_RNG_F16: STORE(uint16_t, em_f32_to_f16((float)v[i]));
+    case EM_RNG_BF16: STORE(uint16_t, em_f32_to_bf16((float)v[i]));
     case EM_RNG_F32: STORE(float, v[i]);
     case EM_RNG_F64: STORE(double, v[i]);
     case EM_RNG_BOOL: STORE(uint8_t, v[i] != 0);
@@ -197,10 +157,10 @@ static void draw_u64(em_generator *g, uint64_t *out, int64_t n) {
 
 // Half types: the cast may round up to `to` although the f32 did not.
 static void clamp_half(em_rng_type type, float *v, int64_t n, double from, double to) {
-  uint16_t bound = type == EM_RNG_F16 ? f16_from_f32((float)to) : bf16_from_f32((float)to);
-  float to_value = type == EM_RNG_F16 ? f32_from_f16(bound) : f32_from_bf16(bound);
+  uint16_t bound = type == EM_RNG_F16 ? em_f32_to_f16((float)to) : em_f32_to_bf16((float)to);
+  float to_value = type == EM_RNG_F16 ? em_f16_to_f32(bound) : em_bf16_to_f32(bound);
   for (int64_t i = 0; i < n; i++) {
-    float x = type == EM_RNG_F16 ? f32_from_f16(f16_from_f32(v[i])) : f32_from_bf16(bf16_from_f32(v[i]));
+    float x = type == EM_RNG_F16 ? em_f16_to_f32(em_f32_to_f16(v[i])) : em_bf16_to_f32(em_f32_to_bf16(v[i]));
     if (x == to_value) v[i] = (float)from;
   }
 }
@@ -464,8 +424,8 @@ void em_rng_fill_random64(em_generator *g, em_rng_type type, void *data, int64_t
 // v rounded to `type` and back; digits: significant bits of the type, 0 for types that hold every int64.
 static int64_t through_float(em_rng_type type, int64_t v, int *digits) {
   switch (type) {
-    case EM_RNG_F16: *digits = 11; return i64_from_f64(f32_from_f16(f16_from_f32((float)v)));
-    case EM_RNG_BF16: *digits = 8; return i64_from_f64(f32_from_bf16(bf16_from_f32((float)v)));
+    case EM_RNG_F16: *digits = 11; return i64_from_f64(em_f16_to_f32(em_f32_to_f16((float)v)));
+    case EM_RNG_BF16: *digits = 8; return i64_from_f64(em_bf16_to_f32(em_f32_to_bf16((float)v)));
     case EM_RNG_F32: *digits = 24; return i64_from_f64((float)v);
     case EM_RNG_F64: *digits = 53; return i64_from_f64((double)v);
     default: *digits = 0; return v;
@@ -569,7 +529,7 @@ static inline float load_p(em_rng_type type, const char *p) {
     return f;
   }
   memcpy(&h, p, sizeof h);
-  return type == EM_RNG_F16 ? f32_from_f16(h) : f32_from_bf16(h);
+  return type == EM_RNG_F16 ? em_f16_to_f32(h) : em_bf16_to_f32(h);
 }
 
 void em_rng_fill_bernoulli_tensor(em_generator *g, em_rng_type type, void *data, int64_t stride, int64_t n,
