@@ -1,0 +1,49 @@
+"""Ember under the name torch: `import torch`, `import torch.nn.functional as F`, `from torch import optim`."""
+
+import importlib
+import importlib.util
+import sys
+from importlib.machinery import ModuleSpec
+
+import ember
+
+
+class _Alias:
+    """Finds torch.x.y as the very module ember.x.y, imported when first asked for."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == "torch":
+            return ModuleSpec(name, _Alias, is_package=True)
+        if not name.startswith("torch."):
+            return None
+        own = "ember" + name[len("torch"):]
+        if own not in sys.modules and importlib.util.find_spec(own) is None:
+            return None
+        return ModuleSpec(name, _Alias, is_package=True)
+
+    @staticmethod
+    def create_module(spec):
+        module = importlib.import_module("ember" + spec.name[len("torch"):])
+        # The import system writes the new spec into the module; exec_module puts its own one back.
+        spec.loader_state = module.__spec__
+        return module
+
+    @staticmethod
+    def exec_module(module):
+        module.__spec__ = module.__spec__.loader_state
+
+
+def install():
+    """Make `import torch` mean Ember in this process. Returns ember.
+
+    RuntimeError if another torch has been imported before.
+    """
+    present = sys.modules.get("torch")
+    if present is not None and present is not ember:
+        raise RuntimeError("as_torch(): another torch is already imported, from "
+                           f"{getattr(present, '__file__', 'an unknown place')}")
+    if _Alias not in sys.meta_path:
+        sys.meta_path.insert(0, _Alias)
+    sys.modules["torch"] = ember
+    return ember
