@@ -26,6 +26,8 @@ else
 endif
 export PYTHONPATH := $(PACKAGE)
 export PATH := $(VENV)/bin:$(PATH)
+# Checkouts share ccache's results: the folder is part of debug information only.
+export CCACHE_NOHASHDIR := 1
 export EMBER_BUILD := $(CURDIR)/$(BUILD)
 
 .PHONY: all venv test demo bench bench-overhead parity lint format asan fault fuzz gen-diff new-op clean help
@@ -90,8 +92,8 @@ fuzz: all  ## random calls, until stopped or for ARGS="--seconds N"
 gen-diff: | $(VENV)/.ember-dev  ## what a change of rows or generator does to the generated code (ARGS="--base main")
 	@$(PY) tools/gen_diff.py $(ARGS)
 
-new-op: | $(VENV)/.ember-dev  ## skeleton rows for a new operator: make new-op ARGS="name kind"
-	@$(PY) gen/ember_gen.py --ops ops --new-op $(ARGS)
+new-op: | $(VENV)/.ember-dev  ## skeletons for a new operator: make new-op ARGS='pointwise "f(Tensor self) -> Tensor"'
+	@$(PY) tools/new_op.py $(ARGS)
 
 clean:  ## remove build folders (.venv stays)
 	rm -rf build build-* python/ember/_C.*.so python/ember/libember.so
