@@ -192,7 +192,7 @@ def run_all(jobs, args):
     python_env = asan_environment(env) if args.asan else env
     passed, failed, skips, failures = 0, 0, {}, []
     with concurrent.futures.ThreadPoolExecutor(args.j) as pool:
-        pending = [pool.submit(run, job, env if job.group == "c" else python_env) for job in jobs]
+        pending = [pool.submit(run, job, env if job.count is count_program else python_env) for job in jobs]
         for number, future in enumerate(concurrent.futures.as_completed(pending), 1):
             result = future.result()
             report(number, len(jobs), result)
