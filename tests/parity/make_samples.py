@@ -27,7 +27,7 @@ import own_samples  # noqa: E402
 from runner import observe  # noqa: E402
 
 DTYPES = ("f32", "f64", "i64", "bool", "bf16", "c64")
-SOURCES = ("codec.py", "calls.py", "runner.py", "make_samples.py", "own_samples.py", "creation.txt")
+SOURCES = ("codec.py", "calls.py", "runner.py", "make_samples.py", "own_samples.py", "creation.txt", "programs.txt")
 FORMAT = 1
 
 
@@ -41,7 +41,7 @@ def op_lines():
 def file_of(cache, name, spec, version, cap):
     h = hashlib.sha256(repr((FORMAT, name, spec, version, cap)).encode())
     for s in SOURCES:
-        if s not in ("own_samples.py", "creation.txt") or name.startswith(own_samples.PREFIXES):
+        if s not in ("own_samples.py", "creation.txt", "programs.txt") or name.startswith(own_samples.PREFIXES):
             with open(os.path.join(HERE, s), "rb") as f:
                 h.update(f.read())
     return os.path.join(cache, f"{name}-{h.hexdigest()[:16]}.pkl")
@@ -149,16 +149,41 @@ class Maker:
         for s in spread(samples, cap):
             first = not self.add(short, s, first) and first
         for s in spread(samples, cap // 5):
-            self.add_noncontiguous(short, s)
+            for twin in (lambda x: x.noncontiguous(), self.permuted, self.expanded):
+                self.add_twin(short, s, twin)
 
-    def add_noncontiguous(self, short, sample):
-        """The same call with its tensors' elements two apart."""
+    def add_twin(self, short, sample, twin):
+        """The same call with its tensors laid out otherwise; None where the layout makes no difference."""
         try:
-            s = sample.noncontiguous()
+            s = twin(sample)
         except (RuntimeError, TypeError) as e:  # OpInfo cannot spread this one (overlapping, or no tensor)
             self.skipped.append((short, "no strided twin: " + str(e).split("\n")[0]))
             return
-        self.add(short, s, False)
+        if s is not None:
+            self.add(short, s, False)
+
+    def permuted(self, sample):
+        """Every tensor of two or more dimensions with its first and last dimension swapped in memory."""
+        changed = []
+
+        def swap(t):
+            if not isinstance(t, self.torch.Tensor) or t.dim() < 2:
+                return t
+            d = t.detach()
+            changed.append(t)
+            return d.transpose(0, -1).contiguous().transpose(0, -1).requires_grad_(t.requires_grad)
+
+        s = sample.transform(swap)
+        return s if changed else None
+
+    def expanded(self, sample):
+        """The first argument's first row, repeated without memory of its own (stride 0)."""
+        x = sample.input
+        if not isinstance(x, self.torch.Tensor) or x.dim() == 0 or x.shape[0] < 2:
+            return None
+        s = sample.transform(lambda t: t)
+        s.input = x.detach()[:1].clone().expand(x.shape).requires_grad_(x.requires_grad)
+        return s
 
     def errors(self):
         if self.info.error_inputs_func is None:

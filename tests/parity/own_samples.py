@@ -42,6 +42,11 @@ GROUPS = tuple("promotion." + k for k in BINARY) + (
     "own.numpy",
     "own.pickle",
     "own.repr",
+    "own.nn",
+    "own.nn_ulp",
+    "own.nn_run",
+    "own.autograd",
+    "own.optim",
 )
 
 
@@ -265,11 +270,30 @@ def indexing(put):
         yield "errors", ("exact",), f"x = T.arange(60.).reshape(3, 4, 5)\n{bad}\nr = x"
 
 
+def text_of(name):
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), name)) as f:
+        return [line.rstrip() for line in f if not line.startswith("#")]
+
+
 def creation():
-    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "creation.txt")) as f:
-        for line in f:
-            if line.strip() and not line.startswith("#"):
-                yield "any", (), f"r = {line.strip()}"
+    for line in text_of("creation.txt"):
+        if line:
+            yield "any", (), f"r = {line}"
+
+
+def programs():
+    """{group: [(dtype label, flags, text)]} of programs.txt."""
+    out, flags, block = {}, (), []
+    for line in text_of("programs.txt") + [""]:
+        if line.startswith("== "):
+            name, *flags = line[3:].split()
+            group = out.setdefault(name, [])
+        elif line:
+            block.append(line)
+        elif block:
+            group.append(("any", tuple(flags), "\n".join(block)))
+            block = []
+    return out
 
 
 def numpy_samples():
@@ -379,7 +403,7 @@ def samples(group):
     kind, _, name = group.partition(".")
     if kind == "promotion":
         return promotion(name)
-    return {
+    made = {
         "random": random_streams,
         "index_get": lambda: indexing(False),
         "index_put": lambda: indexing(True),
@@ -387,4 +411,5 @@ def samples(group):
         "numpy": numpy_samples,
         "pickle": pickles,
         "repr": reprs,
-    }[name]()
+    }
+    return made[name]() if name in made else programs()[name]
