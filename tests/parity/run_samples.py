@@ -219,7 +219,9 @@ def arguments():
     )
     ap.add_argument("--oracle", default="", help="interpreter that has PyTorch (default: tools/oracle.sh's)")
     ap.add_argument(
-        "--cache", default=os.path.join(ROOT, ".cache", "parity"), help="where the oracle's samples are kept"
+        "--cache",
+        default=os.environ.get("EMBER_PARITY_CACHE") or os.path.join(ROOT, ".cache", "parity"),
+        help="where the oracle's samples are kept (default EMBER_PARITY_CACHE, or .cache/parity)",
     )
     ap.add_argument("--no-docs", action="store_true", help="leave docs/parity.md as it is")
     ap.add_argument("--min", type=float, default=0.0, help="exit with 1 below this percentage of passed samples")
