@@ -89,7 +89,10 @@ class Worker:
         return got["ns"]
 
     def close(self):
-        self.p.stdin.close()
+        try:
+            self.p.stdin.close()
+        except BrokenPipeError:  # it ended before; its rows say so
+            pass
         self.p.wait()
 
 
