@@ -125,4 +125,5 @@ class Adam(Optimizer):
             exp_avg_sq = largest.copy_(ember.maximum(largest.clone(), exp_avg_sq))
         step_size = lr / (1 - beta1 ** step)
         denom = exp_avg_sq.sqrt() / (1 - beta2 ** step).sqrt() + group["eps"]
-        p.add_(exp_avg / denom * -step_size)
+        # The division saves its numerator, which the next step changes in place.
+        p.add_(exp_avg.clone() / denom * -step_size)
