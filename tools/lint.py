@@ -210,12 +210,16 @@ def architecture_problems(root):
     for span in sorted(set(re.findall(r"(?<!`)`([^`\n]+)`(?!`)", page))):
         if re.fullmatch(r"[\w.-]+(/[\w.-]+)+/?", span) or re.fullmatch(r"[\w-]+\.(md|build|map|toml|py)", span):
             checked += 1
+            if span.startswith("build/") and not os.path.isdir(os.path.join(root, "build")):
+                continue  # generated files can only be looked for after a build
             if not os.path.exists(os.path.join(root, span)):
                 problems.append(f"file {span} does not exist")
         elif re.fullmatch(r"\w+\(\)", span):
             checked += 1
             name = span[:-2]
-            defined = rf"^(?:[A-Za-z_][\w ]*[ *]+)?{name}\(|^\s*def {name}\(|^#\s*define {name}\("
+            # Defined or declared at the left edge, `def`, `#define`, or made by a macro in capitals.
+            defined = (rf"^[A-Za-z_][^;={{}}\n]*\b{name}\(|^{name}\(|^\s*def {name}\(|^#\s*define {name}\(|"
+                       rf"^(?:.*\) )?[A-Z_]+\({name}\b")
             if not re.search(defined, source, re.M):
                 problems.append(f"function {span} is not defined")
     return checked, problems
