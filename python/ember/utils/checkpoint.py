@@ -212,11 +212,10 @@ class _Frame:
             now = self.metadata(tensor)
             if self.expected[i] != now:
                 different.append(f"tensor at position {i}:\nsaved metadata: {self.expected[i]}\n"
-                                 f"recomputed metadata: {now}")
+                                 f"recomputed metadata: {now}\n")
         if different:
             raise CheckpointError("torch.utils.checkpoint: Recomputed values for the following tensors have different "
-                                  "metadata than during the forward pass.\n{}.\n{}".format("\n".join(different),
-                                                                                          _TIP))
+                                  f"metadata than during the forward pass.\n{''.join(different)}.\n{_TIP}")
 
 
 _lone_tasks = count(-2, -1)  # Ids for second runs outside of any backward.
