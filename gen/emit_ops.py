@@ -12,6 +12,10 @@ def head(module):
     return HEAD.format(module=module)
 
 
+def c_string(text):
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
 def params(op, ks=True, outs=True):
     """The typed function's parameter list."""
     p = ["uint64_t ks"] if ks else []
@@ -263,7 +267,7 @@ def emit_operators(ops, kernels):
         nxt = f"&em_opr_{after[op.cname]}" if op.cname in after else "NULL"
         o.append(f"em_operator em_opr_{op.cname} = {{\n  .mask = {mask},\n"
                  f'  .name = "{op.name}", .overload = "{op.overload}", .ns = "{op.schema.ns}", .full = "{op.full}",\n'
-                 f'  .schema = "{str(op.schema)}",\n'
+                 f'  .schema = {c_string(str(op.schema))},\n'
                  f"  .args = {f'args_{op.cname}' if op.args else 'NULL'}, .nargs = {len(op.args)}, .nrets = {len(op.returns)}, "
                  f".variant = {dict(functional='EM_FUNCTIONAL', inplace='EM_INPLACE', out='EM_OUT')[op.variant]},\n"
                  f"  .flags = {_flags(op)}, .ret_types = rets_{op.cname}, .unbox = {adapters[signature_id(op)]}, .box = (em_any_fn)box_{op.cname},\n"

@@ -26,12 +26,20 @@ enum {
   EM_ITER_MEM_OVERLAP_OK = 32,
 };
 
+// The common dtype of a set of operands by PyTorch's rules (dimension classes, wrapped numbers). Used by result_type, where, cat.
+typedef struct em_promote_state { int dim_result, zero_result, wrapped_result; } em_promote_state;
+EM_PRIV void em_promote_init(em_promote_state *s);
+EM_PRIV void em_promote_add(em_promote_state *s, const em_tensor *t);
+EM_PRIV void em_promote_add_scalar(em_promote_state *s, em_scalar v);
+EM_PRIV int em_promote_result(const em_promote_state *s);
+
 typedef struct em_iter_operand {
   em_tensor *tensor;      // borrowed for inputs and given outputs; owned when `allocated`
   uint8_t dtype;          // storage dtype
   uint8_t compute;        // dtype the loop sees (em_dtype_info.compute of the common dtype, or of bool for masks)
   uint8_t allocated;      // the iterator made it: result of the operator
-  uint8_t is_output;
+  uint8_t is_mask;        // bool input that takes no part in promotion (where's condition)
+  uint8_t resize;         // given output whose sizes differ: resized once its strides are known
   em_tensor *copy_back;   // given output that overlaps an input: computed in `tensor` (a temporary), then copied here
   char *data;             // first element
   int64_t strides[EM_MAX_DIMS];  // bytes, of the coalesced dims, innermost first
@@ -41,6 +49,7 @@ typedef struct em_iter {
   int nout, nin, ndim;    // ndim after coalescing, at least 1 (numel 0: check numel first)
   uint32_t flags;
   int common;             // common em_dtype, or EM_DTYPE_NONE
+  em_promote_state promote;
   int64_t numel;
   em_device device;
   int64_t sizes[EM_MAX_DIMS];  // coalesced, innermost first
@@ -52,22 +61,24 @@ typedef struct em_iter {
 EM_PRIV void em_iter_init(em_iter *it, uint32_t flags);
 EM_PRIV void em_iter_add_output(em_iter *it, em_tensor *out, int dtype_or_none);
 EM_PRIV void em_iter_add_input(em_iter *it, em_tensor *in);
+EM_PRIV void em_iter_add_mask(em_iter *it, em_tensor *in);
+// A Scalar argument that takes part in promotion as a Python number does; it is no operand.
+EM_PRIV void em_iter_add_scalar(em_iter *it, em_scalar s);
 EM_PRIV em_status em_iter_build(em_iter *it, em_promotion promotion);
+// Gives `out` new sizes and strides (NULL: contiguous), with PyTorch's warning when it had elements of another shape.
+EM_PRIV em_status em_iter_resize_given(em_tensor *out, int ndim, const int64_t *sizes, const int64_t *strides);
 // Ends: copies back temporaries; on success moves the i-th allocated output to *out (new reference).
 EM_PRIV em_status em_iter_finish(em_iter *it, em_tensor **outs);
 EM_PRIV void em_iter_abandon(em_iter *it);  // releases what it owns after a failure
-
-// The common dtype of a set of operands by PyTorch's rules (dimension classes, wrapped numbers). Used by result_type, where, cat.
-typedef struct em_promote_state { int dim_result, zero_result, wrapped_result; } em_promote_state;
-EM_PRIV void em_promote_init(em_promote_state *s);
-EM_PRIV void em_promote_add(em_promote_state *s, const em_tensor *t);
-EM_PRIV void em_promote_add_scalar(em_promote_state *s, em_scalar v);
-EM_PRIV int em_promote_result(const em_promote_state *s);
 
 // Runs fn over all elements as 1-d pieces: data[] addresses, strides[] bytes of the innermost dim, n elements. Splits over
 // threads by size. fn may be called from several threads.
 typedef em_status (*em_iter_loop)(void *context, char **data, const int64_t *strides, int64_t n);
 EM_PRIV em_status em_iter_for_each(em_iter *it, em_iter_loop fn, void *context, int64_t grain);
+
+// One cast loop: n elements from src (byte stride ss) to dst (byte stride ds). [to][from]; the backend sets the table at load.
+typedef void (*em_cast_fn)(char *dst, int64_t ds, const char *src, int64_t ss, int64_t n);
+EM_PRIV extern const em_cast_fn (*em_priv_casts)[EM_NUM_DTYPES];
 
 // Cast/gather: n elements of dtype `from` with byte stride `stride` to contiguous `to` elements, and back. The only place
 // where dtypes meet; vectorised for unit strides. Casts are torch's (float to int truncates, to bool is != 0, real to complex).

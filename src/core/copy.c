@@ -1,0 +1,93 @@
+// copy.c: whole-tensor copy and fill. Broadcasting, layout and threads are the iterator's, dtypes the cast loops'.
+#include "iterator.h"
+#include "threads.h"
+#include <string.h>
+
+#define COPY_GRAIN 32768
+
+typedef struct cast_walk { em_cast_fn cast; int64_t item; } cast_walk;
+
+static em_status copy_run(void *context, char **data, const int64_t *strides, int64_t n) {
+  const cast_walk *c = context;
+  if (c->item != 0 && strides[0] == c->item && strides[1] == c->item) memmove(data[0], data[1], (size_t)(n * c->item));
+  else c->cast(data[0], strides[0], data[1], strides[1], n);
+  return EM_OK;
+}
+
+// A transposed copy walks one side across cache lines at every step. Square blocks keep both sides in L1: inside a block
+// the runs are short, but each line is fetched once.
+#define BLOCK 32
+typedef struct block_walk {
+  cast_walk cast;
+  char *dst, *src;
+  int64_t n0, n1, d0, d1, s0, s1;  // sizes and byte strides; dim 0 is dense in dst, dim 1 in src
+} block_walk;
+
+static em_status copy_blocks(void *context, int64_t begin, int64_t end) {
+  const block_walk *b = context;
+  for (int64_t j = begin * BLOCK; j < end * BLOCK && j < b->n1; j += BLOCK) {
+    int64_t rows = b->n1 - j < BLOCK ? b->n1 - j : BLOCK;
+    for (int64_t i = 0; i < b->n0; i += BLOCK) {
+      int64_t n = b->n0 - i < BLOCK ? b->n0 - i : BLOCK;
+      for (int64_t r = j; r < j + rows; r++)
+        b->cast.cast(b->dst + r * b->d1 + i * b->d0, b->d0, b->src + r * b->s1 + i * b->s0, b->s0, n);
+    }
+  }
+  return EM_OK;
+}
+
+static bool is_transposed(const em_iter *it) {
+  const int64_t *d = it->op[0].strides, *s = it->op[1].strides;
+  return it->ndim == 2 && it->numel >= 4096 && d[0] == (int64_t)em_dtype_size(it->op[0].dtype) &&
+         s[1] == (int64_t)em_dtype_size(it->op[1].dtype) && s[0] > s[1];
+}
+
+em_status em_copy_into(em_tensor *dst, em_tensor *src) {
+  em_iter it;
+  em_status st = EM_OK;
+  if (dst == src) return EM_OK;
+  em_iter_init(&it, dst->device.type == EM_DEVICE_META ? EM_ITER_META : 0);
+  em_iter_add_output(&it, dst, EM_DTYPE_NONE);
+  em_iter_add_input(&it, src);
+  EM_PASS(em_iter_build(&it, EM_PROMO_NONE));
+  em_tensor *none[1] = {NULL};
+  if (dst->device.type == EM_DEVICE_META || it.numel == 0) return em_iter_finish(&it, none);
+  cast_walk c = {em_priv_casts[dst->dtype][src->dtype], dst->dtype == src->dtype ? (int64_t)em_dtype_size(dst->dtype) : 0};
+  if (is_transposed(&it)) {
+    const em_iter_operand *d = &it.op[0], *s = &it.op[1];
+    block_walk b = {c, d->data, s->data, it.sizes[0], it.sizes[1], d->strides[0], d->strides[1], s->strides[0], s->strides[1]};
+    int64_t blocks = (b.n1 + BLOCK - 1) / BLOCK, grain = COPY_GRAIN / (b.n0 * BLOCK) + 1;
+    void *token = em_priv_begin_long(it.numel >= EM_LONG_NUMEL);
+    st = em_threads_for(blocks, grain, copy_blocks, &b);
+    em_priv_end_long(token);
+  } else {
+    st = em_iter_for_each(&it, copy_run, &c, COPY_GRAIN);
+  }
+  if (st != EM_OK) {
+    em_iter_abandon(&it);
+    return st;
+  }
+  return em_iter_finish(&it, none);
+}
+
+typedef struct fill_walk { char value[16]; em_cast_fn cast; int64_t item; bool zero; } fill_walk;
+
+static em_status fill_run(void *context, char **data, const int64_t *strides, int64_t n) {
+  const fill_walk *f = context;
+  if (f->zero && strides[0] == f->item) memset(data[0], 0, (size_t)(n * f->item));
+  else f->cast(data[0], strides[0], f->value, 0, n);
+  return EM_OK;
+}
+
+em_status em_fill(em_tensor *dst, em_scalar value) {
+  static const char zeros[16];
+  fill_walk f = {.cast = em_priv_casts[dst->dtype][dst->dtype], .item = (int64_t)em_dtype_size(dst->dtype)};
+  EM_PASS(em_scalar_store(value, dst->dtype, f.value));
+  f.zero = memcmp(f.value, zeros, (size_t)f.item) == 0;
+  em_iter it;
+  em_iter_init(&it, EM_ITER_NO_ALLOC_CHECKS);
+  em_iter_add_output(&it, dst, EM_DTYPE_NONE);
+  EM_PASS(em_iter_build(&it, EM_PROMO_NONE));
+  if (dst->device.type == EM_DEVICE_META) return EM_OK;
+  return em_iter_for_each(&it, fill_run, &f, COPY_GRAIN);
+}

@@ -1,0 +1,195 @@
+// pointwise.c: runs a pointwise row. The iterator plans; a run whose operands have the loop's dtype and unit or zero
+// strides goes to the loop as it is, everything else passes through tiles that fit L1.
+//
+// Which rounding happens where: an operand of another dtype becomes the common dtype first, as PyTorch converts it, except
+// a number (0-dim operand or Scalar) beside f16 or bf16, which goes straight to f32: `a + s * b` rounds once. Integers
+// always pass through the common dtype, so that 300 beside int8 is 44.
+#include "pointwise.h"
+#include "../core/threads.h"
+#include <string.h>
+
+const uint8_t em_priv_cd_dtype[EM_CD_COUNT] = {EM_F32, EM_F64, EM_I64, EM_C64, EM_C128, EM_BOOL, EM_I32};
+
+#define TILE_BYTES 4096
+#define MAX_OPS (EM_PW_MAX_OUT + EM_PW_MAX_IN)
+
+typedef struct pw_operand {
+  int storage, loop;  // dtypes
+  int via;            // dtype in between, or EM_DTYPE_NONE
+  int64_t item;       // bytes of a loop element
+} pw_operand;
+
+typedef struct pw_run {
+  const em_pw_desc *d;
+  em_pw_loop loop;
+  int nops;
+  int64_t tile;                  // elements a tile
+  pw_operand op[MAX_OPS];
+  em_pw_buffer attr;
+  _Atomic uint32_t sticky;
+} pw_run;
+
+typedef union tile { char bytes[TILE_BYTES]; em_c128 align; } tile;
+
+em_status em_pw_division_by_zero(void) { return em_fail(EM_ERR_RUNTIME, "ZeroDivisionError"); }
+
+// A scalar as one element of the loop's dtype. Unchecked: wraps and truncates as a cast of a tensor would.
+static void scalar_element(em_scalar s, int via, int loop, void *p) {
+  char middle[16];
+  int from = s.kind == EM_SCALAR_DOUBLE ? EM_F64 : s.kind == EM_SCALAR_COMPLEX ? EM_C128 : EM_I64;
+  const void *src = s.kind == EM_SCALAR_COMPLEX ? (const void *)&s.c : (const void *)&s.i;
+  if (via != EM_DTYPE_NONE) {
+    em_cast_load(middle, via, src, from, 0, 1);
+    src = middle;
+    from = via;
+  }
+  em_cast_load(p, loop, src, from, 0, 1);
+}
+
+em_status em_pw_attrs(const em_pw_desc *d, int slot, int common, const em_scalar *attr, void *buf) {
+  int loop = em_priv_cd_dtype[slot];
+  size_t size = em_dtype_size(loop);
+  for (int i = 0; i < d->nattr; i++) {
+    bool operand = d->promote_attr >> i & 1;
+    int via = operand && em_dtype_is_integral(common) && common != loop ? common : EM_DTYPE_NONE;
+    scalar_element(attr[i], via, loop, (char *)buf + size * (size_t)i);
+  }
+  return EM_OK;
+}
+
+bool em_pw_number2(const em_pw_desc *d, em_tensor *a, em_tensor *b, const em_scalar *attr, em_tensor **out, em_status *st) {
+  if (em_dtype_class_of(b->dtype) > em_dtype_class_of(a->dtype) || (a->ndim == 0 && !(b->flags & EM_T_WRAPPED))) return false;
+  if (a->flags & EM_T_WRAPPED) return false;
+  em_pw_loop loop = em_pw_direct(d, a->dtype);
+  em_pw_buffer buf, value;
+  *st = EM_OK;
+  if (loop == NULL || !em_pw_fast_attrs(d, a->dtype, attr, &buf, st)) return false;
+  if (*st != EM_OK) return true;
+  em_cast_load(value.bytes, a->dtype, em_tensor_data(b), b->dtype, 0, 1);
+  *st = em_pw_flat(d, loop, a, em_tensor_data(a), value.bytes, a->numel == 1 ? 0 : 2, buf.bytes, out);
+  return true;
+}
+
+static void load(const pw_operand *o, void *dst, const char *src, int64_t stride, int64_t n) {
+  if (o->via == EM_DTYPE_NONE) {
+    em_cast_load(dst, o->loop, src, o->storage, stride, n);
+    return;
+  }
+  tile middle;
+  em_cast_load(middle.bytes, o->via, src, o->storage, stride, n);
+  em_cast_load(dst, o->loop, middle.bytes, o->via, (int64_t)em_dtype_size(o->via), n);
+}
+
+static void store(const pw_operand *o, char *dst, int64_t stride, const void *src, int64_t n) {
+  if (o->via == EM_DTYPE_NONE) {
+    em_cast_store(dst, o->storage, stride, src, o->loop, n);
+    return;
+  }
+  tile middle;
+  em_cast_store(middle.bytes, o->via, (int64_t)em_dtype_size(o->via), src, o->loop, n);
+  em_cast_store(dst, o->storage, stride, middle.bytes, o->via, n);
+}
+
+enum { AS_IS, ONE_VALUE, BY_TILE, FILLED };  // how an operand reaches the loop
+
+static em_status run_piece(void *context, char **data, const int64_t *strides, int64_t n) {
+  pw_run *r = context;
+  int nout = r->d->nout, nops = r->nops;
+  uint8_t how[MAX_OPS];
+  tile tiles[MAX_OPS];
+  uint32_t bcast = 0;
+  bool direct = true;
+  for (int i = 0; i < nops; i++) {
+    const pw_operand *o = &r->op[i];
+    bool same = o->storage == o->loop;
+    how[i] = same && strides[i] == o->item ? AS_IS : i >= nout && strides[i] == 0 && n > 1 ? ONE_VALUE : same && n == 1 ? AS_IS : BY_TILE;
+    if (how[i] == ONE_VALUE) bcast |= 1u << (i - nout);
+    if (how[i] == BY_TILE) direct = false;
+  }
+  bool fill = (r->d->bcast >> bcast & 1) == 0;  // no loop for this pattern: tiles of one value stand in
+  int64_t step = direct && !fill ? n : n < r->tile ? n : r->tile;
+  char *at[MAX_OPS];
+  for (int i = 0; i < nops; i++) {
+    at[i] = how[i] == AS_IS ? data[i] : tiles[i].bytes;
+    if (how[i] != ONE_VALUE) continue;
+    load(&r->op[i], tiles[i].bytes, data[i], 0, fill ? step : 1);
+    if (fill) how[i] = FILLED;
+  }
+  if (fill) bcast = 0;
+  uint32_t flags = 0;
+  for (int64_t done = 0; done < n; done += step) {
+    int64_t m = n - done < step ? n - done : step;
+    for (int i = nout; i < nops; i++)
+      if (how[i] == BY_TILE) load(&r->op[i], tiles[i].bytes, data[i] + done * strides[i], strides[i], m);
+      else if (how[i] == AS_IS) at[i] = data[i] + done * strides[i];
+    for (int i = 0; i < nout; i++)
+      if (how[i] == AS_IS) at[i] = data[i] + done * strides[i];
+    flags |= r->loop(at, bcast, m, r->attr.bytes);
+    for (int i = 0; i < nout; i++)
+      if (how[i] == BY_TILE) store(&r->op[i], data[i] + done * strides[i], strides[i], tiles[i].bytes, m);
+  }
+  if (EM_UNLIKELY(flags != 0)) atomic_fetch_or_explicit(&r->sticky, flags, memory_order_relaxed);
+  return EM_OK;
+}
+
+static int between(int storage, int common, int loop) { return storage != common && common != loop ? common : EM_DTYPE_NONE; }
+
+// Dtypes of every operand on its way between memory and the loop.
+static void plan_operands(pw_run *r, const em_iter *it, int slot) {
+  const em_pw_desc *d = r->d;
+  int loop = em_priv_cd_dtype[slot];
+  int64_t widest = 1;
+  for (int i = 0; i < r->nops; i++) {
+    pw_operand *o = &r->op[i];
+    o->storage = it->op[i].dtype;
+    o->loop = loop;
+    o->via = EM_DTYPE_NONE;
+    if (i < d->nout) {
+      bool flag = d->bool_out >> i & 1;
+      int result = flag ? EM_BOOL : em_pw_result_dtype(d, it->common);
+      if (flag) o->loop = EM_BOOL;
+      else if (d->promotion == EM_PROMO_COMPLEX_TO_REAL) o->loop = em_dtype_to_real(loop);
+      o->via = between(o->storage, result, o->loop);
+    } else if (d->mask >> (i - d->nout) & 1) {
+      o->loop = EM_BOOL;
+    } else if (it->op[i].tensor->ndim > 0 || em_dtype_is_integral(it->common)) {
+      o->via = between(o->storage, it->common, loop);
+    }
+    o->item = (int64_t)em_dtype_size(o->loop);
+    if (o->item > widest) widest = o->item;
+    if (o->via != EM_DTYPE_NONE && (int64_t)em_dtype_size(o->via) > widest) widest = (int64_t)em_dtype_size(o->via);
+  }
+  r->tile = TILE_BYTES / widest;
+}
+
+em_status em_pw_run(const em_pw_desc *d, uint32_t iter_flags, em_tensor *const *in, const em_scalar *attr, em_tensor **outs) {
+  em_iter it;
+  em_status st = EM_OK;
+  em_iter_init(&it, iter_flags);
+  for (int i = 0; i < d->nout; i++) em_iter_add_output(&it, outs[i], d->bool_out >> i & 1 ? EM_BOOL : EM_DTYPE_NONE);
+  for (int i = 0; i < d->nin; i++) {
+    if (d->mask >> i & 1) em_iter_add_mask(&it, in[i]);
+    else em_iter_add_input(&it, in[i]);
+  }
+  for (int i = 0; i < d->nattr; i++)
+    if (d->promote_attr >> i & 1) em_iter_add_scalar(&it, attr[i]);
+  EM_PASS(em_iter_build(&it, (em_promotion)d->promotion));
+  int slot = d->slot[it.common];
+  if (slot == EM_CD_NONE)
+    EM_FAIL(EM_ERR_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", d->kernel_name, em_dtype_scalar_name(it.common));
+  if (!(iter_flags & EM_ITER_META) && it.numel > 0) {
+    pw_run r;
+    r.d = d;
+    r.loop = d->loops[slot];
+    r.nops = d->nout + d->nin;
+    atomic_init(&r.sticky, 0);
+    plan_operands(&r, &it, slot);
+    EM_TRY(em_pw_attrs(d, slot, it.common, attr, r.attr.bytes));
+    EM_TRY(em_iter_for_each(&it, run_piece, &r, EM_PW_GRAIN));
+    if (EM_UNLIKELY(atomic_load_explicit(&r.sticky, memory_order_relaxed) & EM_PW_DIV_ZERO)) EM_TRY(em_pw_division_by_zero());
+  }
+  return em_iter_finish(&it, outs);
+fail:
+  em_iter_abandon(&it);
+  return st;
+}
