@@ -254,6 +254,93 @@ def step_count_of_half_parameters(T):
     return [opt.state[p]["step"], loaded.state[p]["step"], loaded.state[p]["exp_avg"].dtype]
 
 
+# ---- schedules -----------------------------------------------------------------------------------------------
+
+
+def schedules(T):
+    L = T.optim.lr_scheduler
+    return {
+        "lambda": lambda o: L.LambdaLR(o, lambda e: 0.9 ** e),
+        "multiplicative": lambda o: L.MultiplicativeLR(o, lambda e: 0.8),
+        "step": lambda o: L.StepLR(o, 3), "multistep": lambda o: L.MultiStepLR(o, [2, 2, 5], 0.5),
+        "constant": lambda o: L.ConstantLR(o, 0.25, 3), "linear": lambda o: L.LinearLR(o, 0.5, 0.9, 4),
+        "exponential": lambda o: L.ExponentialLR(o, 0.9), "polynomial": lambda o: L.PolynomialLR(o, 6, 2.0),
+        "cosine": lambda o: L.CosineAnnealingLR(o, 4, 0.01),
+        "restarts": lambda o: L.CosineAnnealingWarmRestarts(o, 2, 2, 0.01),
+        "sequential": lambda o: L.SequentialLR(o, [L.ConstantLR(o), L.ExponentialLR(o, 0.9), L.StepLR(o, 2)], [2, 5]),
+        "chained": lambda o: L.ChainedScheduler([L.ConstantLR(o), L.ExponentialLR(o, 0.9)]),
+        "one cycle": lambda o: L.OneCycleLR(o, 0.5, total_steps=12),
+        "one cycle linear": lambda o: L.OneCycleLR(o, [0.5, 0.4], epochs=3, steps_per_epoch=4, three_phase=True,
+                                                   anneal_strategy="linear"),
+    }
+
+
+@cases.add(tol=1e-12)
+def learning_rates(T):
+    out = {}
+    for name, make in schedules(T).items():
+        ps = params(T)
+        opt = T.optim.SGD([{"params": ps[:1], "lr": 0.3}, {"params": ps[1:]}], lr=0.1, momentum=0.5)
+        schedule, rates = make(opt), []
+        for i in range(11):
+            rates.append([[g["lr"], g["momentum"]] for g in opt.param_groups])
+            opt.step()
+            schedule.step()
+            if i == 4:
+                saved = opt.state_dict(), schedule.state_dict()
+                opt = T.optim.SGD([{"params": ps[:1], "lr": 0.3}, {"params": ps[1:]}], lr=0.1, momentum=0.5)
+                schedule = make(opt)
+                opt.load_state_dict(saved[0])
+                schedule.load_state_dict(saved[1])
+                opt._opt_called = True
+        out[name] = [rates, schedule.get_last_lr(), schedule.state_dict()]
+    return out
+
+
+@cases.add(tol=1e-12)
+def closed_forms(T):
+    out = {}
+    for name in ("step", "multistep", "constant", "linear", "exponential", "polynomial", "cosine", "restarts"):
+        opt = T.optim.SGD(params(T), lr=0.1)
+        schedule = schedules(T)[name](opt)
+        opt.step()
+        rates = []
+        for epoch in (1, 3, 4, 2, 7):
+            warned(schedule.step, epoch)
+            rates.append(opt.param_groups[0]["lr"])
+        out[name] = rates
+    return out
+
+
+@cases.add(tol=1e-12)
+def plateau(T):
+    out = []
+    for options in ({}, {"mode": "max", "threshold_mode": "abs", "threshold": 0.5}, {"cooldown": 2, "min_lr": 0.02}):
+        opt = T.optim.SGD(params(T), lr=0.1)
+        schedule = T.optim.lr_scheduler.ReduceLROnPlateau(opt, factor=0.5, patience=1, **options)
+        rates = []
+        for metric in (3.0, 2.0, 2.0, 2.1, 2.0, 1.99999, 1.0, 1.0, 1.0, 1.0, 4.0):
+            schedule.step(metric)
+            rates.append(opt.param_groups[0]["lr"])
+        out.append([rates, schedule.state_dict(), schedule.num_bad_epochs])
+    return out
+
+
+@cases.add(tol=1e-12)
+def schedule_complaints(T):
+    L, opt = T.optim.lr_scheduler, T.optim.SGD(params(T), lr=0.1)
+    early = L.StepLR(opt, 1)
+    tensor_lr = T.optim.SGD(params(T), lr=T.tensor(0.5))
+    L.StepLR(tensor_lr, 1)
+    held = tensor_lr.param_groups[0]["lr"]
+    return [warned(early.step)[0], warned(early.get_lr)[0], raises(L.StepLR, 3, 1), held,
+            raises(L.StepLR, T.optim.SGD(params(T), lr=0.1), 1, last_epoch=2), raises(L.LambdaLR, opt, []),
+            raises(L.ConstantLR, opt, 2), raises(L.LinearLR, opt, 0), raises(L.SequentialLR, opt, [], []),
+            raises(L.SequentialLR, opt, [early], [1]), raises(L.ReduceLROnPlateau, opt, factor=2),
+            raises(L.ReduceLROnPlateau, opt, "x"), raises(L.CosineAnnealingWarmRestarts, opt, 0),
+            raises(L.OneCycleLR, opt, 1.0), raises(L.ChainedScheduler, [])]
+
+
 test_golden = cases.test()
 
 if __name__ == "__main__":

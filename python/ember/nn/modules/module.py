@@ -5,7 +5,7 @@ from collections import OrderedDict, namedtuple
 from itertools import chain
 
 import ember
-from ember.utils import hooks as _hooks
+from ember.utils.hooks import BackwardHook, RemovableHandle
 from . import _global_hooks as _g
 from ._global_hooks import (WrappedHook, register_module_backward_hook, register_module_buffer_registration_hook,
                             register_module_forward_hook, register_module_forward_pre_hook,
@@ -544,7 +544,7 @@ class Module:
 
     def _add_hook(self, registry, hook, prepend=False, flags=()):
         """flags: (dictionary, on) pairs that note properties of the hook under its id."""
-        handle = _hooks.RemovableHandle(registry, extra_dict=[d for d, _ in flags] or None)
+        handle = RemovableHandle(registry, extra_dict=[d for d, _ in flags] or None)
         registry[handle.id] = hook
         for flag, on in flags:
             if on:
@@ -678,7 +678,7 @@ class Module:
         args, kwargs = self._run_forward_pre_hooks(args, kwargs)
         border = None
         if full or pre:
-            border = _hooks.BackwardHook(self, full, pre)
+            border = BackwardHook(self, full, pre)
             args = border.setup_input_hook(args)
         result = self.forward(*args, **kwargs)
         kinds = ((_g.forward_hooks, _g.forward_hooks_with_kwargs),
