@@ -145,7 +145,7 @@ def parse(text):
         if item == "*":
             kwarg = True
             continue
-        am = re.match(r"^(\S+)\s+(\w+)(?:=(.+))?$", item)
+        am = re.match(r"^(.+?)\s+(\w+)(?:=(.+))?$", item)
         if not am:
             raise RowError(f"cannot read argument '{item}'")
         if any(a.name == am[2] for a in s.args):
