@@ -1,5 +1,6 @@
 // copy.c: operators that move bytes: clone, copy_, casts, fills. Layouts follow PyTorch's memory formats.
 #include <string.h>
+#include "copy.h"
 #include "gen_ops.h"
 
 static bool dense(const em_tensor *t) {  // non-overlapping and dense: every byte of the window's span is some element
