@@ -77,14 +77,14 @@ def fit(g, w, v, lo, hi, deg, bits, fixed=2):
 
 def print_pi_header():
     """The text of src/backend/cpu/vmath_pi.h."""
-    print("""/* vmath_pi.h - 2/pi for the reduction of huge arguments of sin, cos and tan.
- * Written by `python tools/fit_vmath.py PI`. */
-#ifndef EM_BACKEND_CPU_VMATH_PI_H
-#define EM_BACKEND_CPU_VMATH_PI_H
+    print("""// vmath_pi.h: 2/pi for the reduction of huge arguments of sin, cos and tan.
+// Written by `python tools/fit_vmath.py PI`.
+#ifndef EMBER_BACKEND_CPU_VMATH_PI_H
+#define EMBER_BACKEND_CPU_VMATH_PI_H
 
 #include <stdint.h>
 
-/* Row s: 2^(26 s) * 2/pi mod 4 in 29-bit parts, so that each product with a float is exact. */
+// Row s: 2^(26 s) * 2/pi mod 4 in 29-bit parts, so that each product with a float is exact.
 static const double vm_priv_pi_f32[4][4] __attribute__((unused)) = {""")
     with mp.workprec(1400):
         for s in range(4):
@@ -94,15 +94,15 @@ static const double vm_priv_pi_f32[4][4] __attribute__((unused)) = {""")
                 h = mp.nint(m * mp.mpf(2) ** 29) * mp.mpf(2) ** (int(e) - 29)
                 row.append(float(h).hex())
                 a -= h
-            print("    { " + ", ".join(row) + " },")
-        print("};\n\n/* 64 zero bits, then the bits of 2/pi. */")
+            print("  { " + ", ".join(row) + " },")
+        print("};\n\n// 64 zero bits, then the bits of 2/pi.")
         print("static const uint64_t vm_priv_pi_bits[21] __attribute__((unused)) = {")
         words, a = [0], 2 / mp.pi
         for _ in range(20):
             words.append(int(mp.floor(a * 2 ** 64)))
             a = a * 2 ** 64 - words[-1]
         for i in range(0, 21, 4):
-            print("    " + " ".join(f"0x{w:016x}u," for w in words[i:i + 4]))
+            print("  " + " ".join(f"0x{w:016x}u," for w in words[i:i + 4]))
     print("};\n\n#endif")
 
 
@@ -143,15 +143,15 @@ FITS = {
     "POWEXP32": (lambda r: (mp.mpf(2)**r - 1) / r, lambda r: r, ID, -0.5001, 0.5001, 5, 53),
     "EXP64": (lambda r: (mp.exp(r) - 1 - r) / r**2, lambda r: r**2 / mp.exp(r), ID, -LN2H, LN2H, 10, 53),
     "EXPM1_64": (lambda r: (mp.expm1(r) - r) / r**2, lambda r: r**2 / mp.expm1(r), ID, -LN2H, LN2H, 10, 53),
-    "EXP2_64": (lambda r: (mp.mpf(2)**r - 1) / r, lambda r: r, ID, -0.5001, 0.5001, 11, 53),
+    "EXP2_64": (lambda r: (mp.mpf(2)**r - 1 - mp.log(2) * r) / r**2, lambda r: r * r, ID, -0.5001, 0.5001, 9, 53),
     "LOG64": (lambda s: (atanh2(s) - 2 * s) / s**3, lambda s: s**3 / atanh2(s), SQ, 1e-4, SMAX, 6, 53),
     "POWLOG64": (lambda s: (atanh2(s) / 2 - s - s**3 / 3) / s**5, lambda s: s**5 / atanh2(s), SQ, 1e-3, SMAX, 6, 53),
     "SIN64": (lambda x: (mp.sin(x) - x) / x**3, lambda x: x**3 / mp.sin(x), SQ, 1e-4, PI4, 5, 53),
     "COS64": (lambda x: (mp.cos(x) - 1 + x * x / 2) / x**4, lambda x: x**4 / mp.cos(x), SQ, 1e-3, PI4, 5, 53),
     "ATAN64": (lambda x: (mp.atan(x) - x) / x**3, lambda x: x**3 / mp.atan(x), SQ, 1e-4, T8, 10, 53),
     "ASIN64": (lambda x: (mp.asin(x) - x) / x**3, lambda x: x**3 / mp.asin(x), SQ, 1e-4, 0.50001, 12, 53),
-    "ERF64": (lambda x: mp.erf(x) / x - 1, lambda x: x / mp.erf(x), SQ, 1e-4, 1.0001, 13, 53),
-    "ERFC64": (erfcx1(4), lambda t: 1, ID, tmap(0.49, 4), tmap(27.3, 4), 22, 53),
+    "ERF64": (lambda x: mp.erf(x) / x - 1, lambda x: x / mp.erf(x), SQ, 1e-4, 0.911, 12, 53),
+    "ERFC64": (lambda t: (erfcx1(4)(t) - erfcx1(4)(0)) / t, ID, ID, tmap(0.49, 4), tmap(27.3, 4), 21, 53),
 }
 
 
@@ -163,7 +163,7 @@ def main():
         coef, err = fit(*spec, bits)
         print(f"{name}: error 2^-{err:.1f}, low to high")
         for c in coef:
-            print("    " + re.sub(r"0+p", "p", float(c).hex()) + ("f" if bits == 24 else ""))
+            print("    " + re.sub(r"\.?0+p", "p", float(c).hex()) + ("f" if bits == 24 else ""))
         sys.stdout.flush()
 
 

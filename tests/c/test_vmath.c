@@ -1,0 +1,266 @@
+/* test_vmath.c - measures the vm_* functions against libm of twice the precision: one line a function,
+ *     name kind max-ulp worst-argument [worst second argument]
+ * and "BAD name ..." for each wrong NaN, infinity or sign of zero.  test_vmath.py compiles it once for each
+ * instruction set, asserts the bounds, and checks the references themselves against mpmath.
+ * The functions run in noinline loops over blocks, so what is measured is the vectorised code. */
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "vmath_circ.h"
+
+enum { BLOCK = 4096 };
+
+static double ulp32(double ref)
+{
+    int e;
+    frexp(ref, &e);
+    return ldexp(1.0, (e < -125 ? -125 : e) - 24);
+}
+
+static long double ulp64(long double ref)
+{
+    int e;
+    frexpl(ref, &e);
+    return ldexpl(1.0L, (e < -1021 ? -1021 : e) - 53);
+}
+
+/* Error of got in ulps of ref; -1 when NaN, infinity or the sign of zero differ. Infinity stands for 2^128. */
+static double err32(float got, double ref)
+{
+    if (isnan(ref) || isnan(got))
+        return isnan(ref) && isnan(got) ? 0.0 : -1.0;
+    if (isinf(ref))
+        return (double)got == ref ? 0.0 : -1.0;
+    if (ref == 0.0)
+        return got == 0.0f && !signbit(got) == !signbit(ref) ? 0.0 : -1.0;
+    double g = isinf(got) ? copysign(0x1p128, got) : (double)got;
+    if (fabs(ref) > 0x1p128)
+        ref = copysign(0x1p128, ref);
+    return fabs(g - ref) / ulp32(ref);
+}
+
+static double err64(double got, long double ref)
+{
+    if (isnan(ref) || isnan(got))
+        return isnan(ref) && isnan(got) ? 0.0 : -1.0;
+    if (isinf(ref))
+        return (long double)got == ref ? 0.0 : -1.0;
+    if (ref == 0.0L)
+        return got == 0.0 && !signbit(got) == !signbit(ref) ? 0.0 : -1.0;
+    long double g = isinf(got) ? copysignl(0x1p1024L, got) : (long double)got;
+    if (fabsl(ref) > 0x1p1024L)
+        ref = copysignl(0x1p1024L, ref);
+    return (double)(fabsl(g - ref) / ulp64(ref));
+}
+
+/* ---- references ---- */
+
+static double r_rsqrt(double x) { return 1.0 / sqrt(x); }
+static double r_sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
+static double r_maximum(double a, double b) { return isnan(a) || isnan(b) ? (double)NAN : a > b ? a : b; }
+static double r_minimum(double a, double b) { return isnan(a) || isnan(b) ? (double)NAN : a < b ? a : b; }
+static long double r_rsqrtl(long double x) { return 1.0L / sqrtl(x); }
+static long double r_sigmoidl(long double x) { return 1.0L / (1.0L + expl(-x)); }
+static long double r_maximuml(long double a, long double b) { return r_maximum((double)a, (double)b); }
+static long double r_minimuml(long double a, long double b) { return r_minimum((double)a, (double)b); }
+
+#define UNARY(X) \
+    X(abs, fabs) X(sqrt, sqrt) X(rsqrt, r_rsqrt) X(floor, floor) X(ceil, ceil) X(trunc, trunc) X(round, rint) \
+    X(exp, exp) X(exp2, exp2) X(expm1, expm1) X(log, log) X(log2, log2) X(log10, log10) X(log1p, log1p) \
+    X(sin, sin) X(cos, cos) X(tan, tan) X(asin, asin) X(acos, acos) X(atan, atan) X(sinh, sinh) X(cosh, cosh) \
+    X(tanh, tanh) X(asinh, asinh) X(acosh, acosh) X(atanh, atanh) X(erf, erf) X(erfc, erfc) X(sigmoid, r_sigmoid)
+#define BINARY(X) \
+    X(pow, pow) X(atan2, atan2) X(fmod, fmod) X(copysign, copysign) X(maximum, r_maximum) X(minimum, r_minimum)
+
+#define LOOP1(f, r) \
+    static __attribute__((noinline)) void f32_##f(float *o, const float *a, int n) \
+    { for (int i = 0; i < n; i++) o[i] = vm_##f##_f32(a[i]); } \
+    static __attribute__((noinline)) void f64_##f(double *o, const double *a, int n) \
+    { for (int i = 0; i < n; i++) o[i] = vm_##f##_f64(a[i]); }
+#define LOOP2(f, r) \
+    static __attribute__((noinline)) void f32_##f(float *o, const float *a, const float *b, int n) \
+    { for (int i = 0; i < n; i++) o[i] = vm_##f##_f32(a[i], b[i]); } \
+    static __attribute__((noinline)) void f64_##f(double *o, const double *a, const double *b, int n) \
+    { for (int i = 0; i < n; i++) o[i] = vm_##f##_f64(a[i], b[i]); }
+UNARY(LOOP1)
+BINARY(LOOP2)
+
+typedef struct {
+    const char *name;
+    void (*f32)(float *, const float *, int);
+    void (*f64)(double *, const double *, int);
+    double (*ref)(double);
+    long double (*refl)(long double);
+} unary;
+
+typedef struct {
+    const char *name;
+    void (*f32)(float *, const float *, const float *, int);
+    void (*f64)(double *, const double *, const double *, int);
+    double (*ref)(double, double);
+    long double (*refl)(long double, long double);
+} binary;
+
+#define ROW(f, r) { #f, f32_##f, f64_##f, r, r##l },
+static const unary unaries[] = { UNARY(ROW) };
+static const binary binaries[] = { BINARY(ROW) };
+
+/* ---- arguments ---- */
+
+static const double borders[] = {
+    0.0, 0x1p-149, 0x1p-126, 0x1p-1074, 0x1p-1022, 1e-10, 0x1p-30, 0x1p-12, 0.25, 0.5, 0.65, 0.70710678, 0.75, 1.0, 1.5,
+    2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 9.0, 10.0, 10.05, 16.0, 17.5, 26.5, 27.2, 31.0, 33.0, 88.37, 88.72, 88.73, 89.4, 89.5,
+    103.9, 104.1, 127.5, 128.0, 129.0, 148.9, 149.0, 150.0, 151.0, 708.3, 709.78, 709.79, 710.4, 710.5, 744.4, 745.1,
+    745.2, 1023.5, 1024.0, 1074.5, 1075.5, 16777215.0, 16777216.0, 16777217.0, 0x1p31, 0x1p49, 0x1p52, 0x1p53, 0x1p75,
+    0x1p101, 3.4028235e38, 0x1p1000, 1.7976931348623157e308, INFINITY, NAN,
+    /* hard to reduce: near multiples of pi/2 (K. Ng 1992; the float one by search) */
+    6381956970095103.0 * 0x1p797, 1.5707963267948966, 3.141592653589793, 16367173.0 * 0x1p72,
+};
+enum { NBORDERS = sizeof borders / sizeof *borders };
+
+static uint64_t rng = 88172645463325252u;
+
+static uint64_t next(void) { rng ^= rng << 13; rng ^= rng >> 7; rng ^= rng << 17; return rng * 0x2545f4914f6cdd1du; }
+
+/* Border i with its two neighbours and its negatives, six in all. */
+static double border64(int i)
+{
+    double x = borders[i / 6];
+    x = i % 3 == 1 ? nextafter(x, INFINITY) : i % 3 == 2 ? nextafter(x, -INFINITY) : x;
+    return i % 6 >= 3 ? -x : x;
+}
+
+static float border32(int i)
+{
+    float x = (float)borders[i / 6];
+    x = i % 3 == 1 ? nextafterf(x, INFINITY) : i % 3 == 2 ? nextafterf(x, -INFINITY) : x;
+    return i % 6 >= 3 ? -x : x;
+}
+
+/* Any bit pattern, or one of moderate size: most functions do their work there. */
+static double random64(void)
+{
+    uint64_t u = next();
+    double x;
+    if (u % 3)
+        return ldexp((double)(int64_t)next() * 0x1p-63, (int)(u >> 32) % 14 - 4);
+    u = next();
+    memcpy(&x, &u, 8);
+    return x;
+}
+
+typedef struct { double ulp, a, b; int bad; } worst;
+
+static void note(worst *w, const char *name, double err, double a, double b, double got, long double ref)
+{
+    if (err < 0.0 && w->bad++ < 5)
+        printf("BAD %s(%a, %a) = %a, not %La\n", name, a, b, got, ref);
+    if (err > w->ulp)
+        *w = (worst){ err, a, b, w->bad };
+}
+
+static void report(const worst *w, const char *name, const char *kind)
+{
+    printf("%s %s %.3f %a %a\n", name, kind, w->ulp, w->a, w->b);
+}
+
+static void unary32(const unary *f, uint32_t stride)
+{
+    static float a[BLOCK], o[BLOCK];
+    worst w = { 0 };
+    int border = 0;
+    for (uint64_t u = next() % stride; u >> 32 == 0 || border < 6 * NBORDERS;) {
+        for (int i = 0; i < BLOCK; i++, u += stride) {
+            uint32_t bits = (uint32_t)u;
+            memcpy(&a[i], &bits, 4);
+            if (u >> 32)
+                a[i] = border32(border++ % (6 * NBORDERS));
+        }
+        f->f32(o, a, BLOCK);
+        for (int i = 0; i < BLOCK; i++) {
+            double ref = f->ref((double)a[i]);
+            note(&w, f->name, err32(o[i], ref), a[i], 0.0, o[i], ref);
+        }
+    }
+    report(&w, f->name, "f32");
+}
+
+static void unary64(const unary *f, int blocks)
+{
+    static double a[BLOCK], o[BLOCK];
+    worst w = { 0 };
+    for (int k = 0; k < blocks; k++) {
+        for (int i = 0; i < BLOCK; i++)
+            a[i] = k == 0 && i < 6 * NBORDERS ? border64(i) : random64();
+        f->f64(o, a, BLOCK);
+        for (int i = 0; i < BLOCK; i++) {
+            long double ref = f->refl((long double)a[i]);
+            note(&w, f->name, err64(o[i], ref), a[i], 0.0, o[i], ref);
+        }
+    }
+    report(&w, f->name, "f64");
+}
+
+static void binary32(const binary *f, int blocks)
+{
+    static float a[BLOCK], b[BLOCK], o[BLOCK];
+    worst w = { 0 };
+    int pair = 0, all = 36 * NBORDERS * NBORDERS;
+    for (int k = 0; k < blocks; k++) {
+        for (int i = 0; i < BLOCK; i++, pair++) {
+            a[i] = pair < all ? border32(pair % (6 * NBORDERS)) : (float)random64();
+            b[i] = pair < all ? border32(pair / (6 * NBORDERS)) : (float)random64();
+        }
+        f->f32(o, a, b, BLOCK);
+        for (int i = 0; i < BLOCK; i++) {
+            double ref = f->ref((double)a[i], (double)b[i]);
+            note(&w, f->name, err32(o[i], ref), a[i], b[i], o[i], ref);
+        }
+    }
+    report(&w, f->name, "f32");
+}
+
+static void binary64(const binary *f, int blocks)
+{
+    static double a[BLOCK], b[BLOCK], o[BLOCK];
+    worst w = { 0 };
+    int pair = 0, all = 36 * NBORDERS * NBORDERS, power = !strcmp(f->name, "pow");
+    for (int k = 0; k < blocks; k++) {
+        for (int i = 0; i < BLOCK; i++, pair++) {
+            a[i] = pair < all ? border64(pair % (6 * NBORDERS)) : random64();
+            b[i] = pair < all ? border64(pair / (6 * NBORDERS)) : random64();
+            if (power && pair >= all && i % 2)                   /* aim at results of every size */
+                b[i] = (double)((int64_t)next() >> 12) * 0x1p-51 * 750.0 / log(fabs(a[i]));
+        }
+        f->f64(o, a, b, BLOCK);
+        for (int i = 0; i < BLOCK; i++) {
+            long double ref = f->refl((long double)a[i], (long double)b[i]);
+            note(&w, f->name, err64(o[i], ref), a[i], b[i], o[i], ref);
+        }
+    }
+    report(&w, f->name, "f64");
+}
+
+/* test_vmath [stride of bit patterns] [blocks of f64] [only this function] */
+int main(int argc, char **argv)
+{
+    uint32_t stride = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 0) : 4099u;
+    int blocks = argc > 2 ? atoi(argv[2]) : 50;
+    const char *only = argc > 3 ? argv[3] : NULL;
+    for (size_t i = 0; i < sizeof unaries / sizeof *unaries; i++) {
+        if (only && strcmp(only, unaries[i].name))
+            continue;
+        unary32(&unaries[i], stride);
+        unary64(&unaries[i], blocks);
+    }
+    for (size_t i = 0; i < sizeof binaries / sizeof *binaries; i++) {
+        if (only && strcmp(only, binaries[i].name))
+            continue;
+        binary32(&binaries[i], blocks + 48);
+        binary64(&binaries[i], blocks + 48);
+    }
+    return 0;
+}
