@@ -18,7 +18,7 @@ typedef struct em_tls {
   uint8_t anomaly;                    // bit 0: anomaly mode is on, bit 1: check for nan
   uint8_t default_dtype;              // not used by the core's operators when a dtype is given
   uint8_t log;                        // EMBER_LOG levels that this thread honours
-  int32_t autocast_dtype;             // em_dtype of CPU autocast while Autocast is included
+  int32_t autocast_dtype;             // em_dtype + 1 of CPU autocast; 0: not chosen
   uint8_t draining;                   // a free of graph parts is under way below: others queue up (src/autograd/node.c)
   uint64_t node_seq;                  // sequence number of the next recorded node
   void *dying_nodes, *dying_metas;    // what waits to be freed by the outermost free
