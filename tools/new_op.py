@@ -31,10 +31,11 @@ def row_text(kind, schema, name, method):
     return "\n".join(lines + ["  " + line.format(c=name) for line in KINDS[kind]]) + "\n"
 
 
-def derivative_text(schema, parsed):
+def derivative_text(parsed):
     """One formula for each argument that can have a gradient, to be written."""
     tensors = [arg.name for arg in parsed.args if arg.type.base == "Tensor"]
-    return "\n".join([f"- name: {schema}"] + [f"  {name}: FORMULA" for name in tensors]) + "\n"
+    full = parsed.name + (f".{parsed.overload}" if parsed.overload else "")
+    return "\n".join([f"- op: {full}"] + [f"  {name}: FORMULA" for name in tensors]) + "\n"
 
 
 def c_texts(kind, row_fields, name):
@@ -99,7 +100,7 @@ def main():
     method = bool(parsed.args) and parsed.args[0].name == "self"
     parts = {"ops/native_functions.yaml": row_text(args.kind, args.schema, name, method)}
     if args.kind != "composite":
-        parts["ops/derivatives.yaml"] = derivative_text(args.schema, parsed)
+        parts["ops/derivatives.yaml"] = derivative_text(parsed)
     for path, text in {**parts, **texts}.items():
         if not args.write:
             print(f"--- {path}\n{text}")
