@@ -436,6 +436,43 @@ def anomaly(T):
     return [warns, state, T.is_anomaly_enabled()]
 
 
+# ---- __torch_function__ in functions that are written in Python ----------------------------------------------
+
+
+@cases.add()
+def functions_overridden(T):
+    o, F, log = sub(T, "overrides"), T.nn.functional, []
+
+    class Base:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            log.append([cls.__name__, func.__name__, [t.__name__ for t in types], len(args), sorted(kwargs or {})])
+            return NotImplemented if cls.__name__ == "Derived" else 5
+
+    class Derived(Base):
+        pass
+
+    class Shy:
+        @classmethod
+        def __torch_function__(cls, *args, **kwargs):
+            return NotImplemented
+
+    class Mode(o.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            log.append(["mode", func.__name__])
+            return func(*args, **(kwargs or {}))
+
+    answers = [F.mse_loss(Base(), T.ones(1)), F.cross_entropy(T.ones(1), Derived(), weight=Base()), F.softmin(Base(), 1),
+               F.dropout(Base(), p=0.25), F.embedding(Base(), Base()), T.nn.init.uniform_(Base())]
+    with Mode():
+        answers.append(F.relu(T.tensor([-1.0, 2.0])))
+        answers.append(T.nn.Tanh()(T.zeros(1)))
+    shy = raises(F.relu, Shy())
+    return [answers, log, shy.split(":")[:2], o.is_tensor_like(T.ones(1)),
+            o.is_tensor_like(Base()), o.is_tensor_like([1]), o.has_torch_function((T.ones(1), Base())),
+            o.has_torch_function_unary(T.nn.Parameter(T.ones(1)))]
+
+
 test_golden = cases.test()
 
 if __name__ == "__main__":
