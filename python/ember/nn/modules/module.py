@@ -20,6 +20,12 @@ __all__ = ["Module", "register_module_forward_pre_hook", "register_module_forwar
 
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 
+# The registries themselves never change; bound here, each call of a module finds them quickly.
+_global_forward_hooks = _g.forward_hooks
+_global_forward_pre_hooks = _g.forward_pre_hooks
+_global_backward_hooks = _g.backward_hooks
+_global_backward_pre_hooks = _g.backward_pre_hooks
+
 
 class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
     __slots__ = ()
@@ -190,11 +196,20 @@ class Module:
         return module
 
     def __getattr__(self, name):
+        # Written out: every use of a parameter, buffer or submodule comes through here.
         own = self.__dict__
-        for registry in ("_parameters", "_buffers", "_modules"):
-            members = own.get(registry)
-            if members is not None and name in members:
+        try:
+            members = own["_parameters"]
+            if name in members:
                 return members[name]
+            members = own["_modules"]
+            if name in members:
+                return members[name]
+            members = own["_buffers"]
+            if name in members:
+                return members[name]
+        except KeyError:
+            pass  # Before Module.__init__ there are no members.
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def _forget(self, name, *but):
@@ -617,7 +632,8 @@ class Module:
 
     def __call__(self, *args, **kwargs):
         if not (self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks
-                or _g.forward_hooks or _g.forward_pre_hooks or _g.backward_hooks or _g.backward_pre_hooks):
+                or _global_forward_hooks or _global_forward_pre_hooks or _global_backward_hooks
+                or _global_backward_pre_hooks):
             return self.forward(*args, **kwargs)
         return self._call_impl(*args, **kwargs)
 
