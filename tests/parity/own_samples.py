@@ -42,6 +42,8 @@ GROUPS = tuple("promotion." + k for k in BINARY) + (
     "own.numpy",
     "own.pickle",
     "own.repr",
+    "own.extremal",
+    "own.reductions",
     "own.nn",
     "own.nn_ulp",
     "own.nn_run",
@@ -270,6 +272,104 @@ def indexing(put):
         yield "errors", ("exact",), f"x = T.arange(60.).reshape(3, 4, 5)\n{bad}\nr = x"
 
 
+FLOATS = (
+    "0., -0., 1., -1., .5, 2., 3., -2.5, 1e-3, 1e-40, -1e-40, 3e38, -3e38, 20., -20., 89., -104., {inf}, -{inf}, {nan}"
+)
+INTS = "0, 1, -1, 2, -3, 7, 100, -128, 2**31 - 1, -2**31, 2**62, 2**63 - 1, -2**63"
+UNARY = "exp log sqrt tanh sigmoid relu abs neg nn.functional.gelu".split()
+PAIRS = "add sub mul div pow maximum minimum floor_divide eq ne lt le gt ge".split()
+
+
+ALONE = (
+    "T.div(x, x.view(-1, 1), rounding_mode='trunc')",
+    "T.div(x, x.view(-1, 1), rounding_mode='floor')",
+    "T.clamp(x, -1, 1)",
+    "T.clamp(x, max=2)",
+    "T.clamp(x, 2, -2)",
+    "T.clamp(x, min=float('nan'))",
+    *("x ** %s" % p for p in (2, 0.5, -1, 3, 0)),
+    *("2 ** x", "x * 0.1", "x / 3", "1 / x", "x + 1e30"),
+    "T.where(x > 0, x, -x)",
+    "T.where(x == x, 1.0, x)",
+)
+
+
+def extremal():
+    """Zeros of both signs, denormals, the largest, infinities and NaN, one by one and each with each."""
+    values = FLOATS.format(inf="float('inf')", nan="float('nan')")
+    sign = "r = (y, T.where(y == 0, 1 / y, T.zeros_like(y)))"  # 1 / y tells the two zeros apart
+    for d in ("float32", "float64", "bfloat16", "float16"):
+        x = f"x = T.tensor([{values}], dtype=T.{d})"
+        for f in UNARY:
+            yield SHORT[d], (), f"{x}\ny = T.{f}(x)\n{sign}"
+            if f != "neg" and d in ("float32", "float64"):
+                yield SHORT[d], (), f"{x}\nx.requires_grad_()\nT.{f}(x).sum().backward()\nr = x.grad"
+        for f in PAIRS:
+            zero = sign if f in "add sub mul div maximum minimum".split() else "r = y"
+            yield SHORT[d], (), f"{x}\ny = T.{f}(x, x.view(-1, 1))\n{zero}"
+        for call in ALONE:
+            yield SHORT[d], (), f"{x}\nr = {call}"
+    for d in ("int64", "int32", "int16", "int8", "uint8", "bool"):
+        x = f"x = T.tensor([{INTS}]).to(T.{d})"
+        # real PyTorch dies of SIGFPE at INT_MIN // -1, so no -1 here (Ember's own tests have it)
+        nonzero = f"{x}\nd = x[(x != 0) & (x != -1)].view(-1, 1)"
+        for f in ("exp", "sqrt", "tanh", "sigmoid", "relu", "abs", "neg"):
+            yield SHORT.get(d, d), (), f"{x}\nr = T.{f}(x)"
+        for f in PAIRS:
+            if f == "pow":
+                yield SHORT.get(d, d), (), f"{x}\nr = [x ** k for k in (0, 1, 2, 3, 5)]"
+            else:
+                yield SHORT.get(d, d), (), f"{nonzero}\nr = T.{f}(x, d)"
+        for mode in ("trunc", "floor"):
+            yield SHORT.get(d, d), (), f"{nonzero}\nr = T.div(x, d, rounding_mode='{mode}')"
+        for bad in ("T.floor_divide(x, x)", "x // 0", "T.div(x, 0, rounding_mode='trunc')", "x ** -1", "x / 0"):
+            yield SHORT.get(d, d), (), f"{x}\nr = {bad}"
+
+
+def reductions():
+    """NaN, ties, infinities, empty and long inputs through every reduction."""
+    inputs = {
+        "nan": "T.tensor([[1., float('nan'), 3.], [float('nan'), 0., -1.], [2., 2., 2.]])",
+        "inf": "T.tensor([[float('inf'), 1., float('inf')], [-float('inf'), 0., -1.], [-float('inf')] * 3])",
+        "ties": "T.tensor([[1., 3., 3., 0.], [0., 0., 0., 0.], [-0., 0., -0., 0.]])",
+        "one": "T.tensor([[2.5]])",
+        "none": "T.zeros(3, 0)",
+        "no row": "T.zeros(0, 3)",
+        "scalar": "T.tensor(2.5)",
+        "long": "T.linspace(-1, 2, 100001)",
+        "tall": "T.linspace(-1, 2, 60000).view(20000, 3)",
+        "wide": "T.linspace(-1, 2, 60000).view(3, 20000)",
+        "turned": "T.linspace(-1, 2, 600).view(20, 30).t()",
+    }
+    calls = "sum mean var amax amin max min argmax argmin any all softmax log_softmax".split()
+    for name, x in inputs.items():
+        for d in ("float32", "float64", "bfloat16", "int64", "bool"):
+            if d in ("int64", "bool") and name in ("nan", "inf"):
+                continue
+            if d != "float32" and name not in ("nan", "ties", "none", "long"):
+                continue
+            for f in calls:
+                for tail in ("", ", 0", ", 1", ", -1, keepdim=True", ", (0, 1)", ", 2", ", None"):
+                    if f.endswith("softmax") and tail not in (", 0", ", 1", ", 2"):
+                        continue
+                    rare = tail in (", 2", ", None", ", (0, 1)")
+                    if rare and (d != "float32" or name not in ("nan", "none", "scalar")):
+                        continue
+                    code = f"x = {x}.to(T.{d})\nr = T.{f}(x{tail})"
+                    yield SHORT.get(d, d), (), code
+    for f in ("sum", "mean", "var", "amax", "amin", "softmax", "log_softmax", "max", "min"):
+        for name in ("nan", "inf", "ties", "one"):
+            pick = "[0]" if f in ("max", "min") else ""
+            yield "f32", (), (
+                f"x = {inputs[name]}.requires_grad_()\ny = x.{f}(1){pick}\n"
+                "y.backward(T.ones_like(y))\nr = (y, x.grad)"
+            )
+    for d in ("float32", "bfloat16"):
+        for f in ("sum", "mean"):
+            yield SHORT[d], (), f"r = T.{f}(T.ones(3, 4, dtype=T.{d}), dtype=T.float64)"
+            yield "bool", (), f"r = T.{f}(T.ones(3, 4, dtype=T.bool), dtype=T.{d})"
+
+
 def text_of(name):
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), name)) as f:
         return [line.rstrip() for line in f if not line.startswith("#")]
@@ -408,6 +508,8 @@ def samples(group):
         "index_get": lambda: indexing(False),
         "index_put": lambda: indexing(True),
         "creation": creation,
+        "extremal": extremal,
+        "reductions": reductions,
         "numpy": numpy_samples,
         "pickle": pickles,
         "repr": reprs,
