@@ -462,7 +462,8 @@ def functions_overridden(T):
             log.append(["mode", func.__name__])
             return func(*args, **(kwargs or {}))
 
-    answers = [F.mse_loss(Base(), T.ones(1)), F.cross_entropy(T.ones(1), Derived(), weight=Base()), F.softmin(Base(), 1),
+    answers = [F.mse_loss(Base(), T.ones(1)), F.cross_entropy(T.ones(1), Derived(), weight=Base()),
+               F.softmin(Base(), 1),
                F.dropout(Base(), p=0.25), F.embedding(Base(), Base()), T.nn.init.uniform_(Base())]
     with Mode():
         answers.append(F.relu(T.tensor([-1.0, 2.0])))
