@@ -88,6 +88,47 @@ def activations(T):
 
 
 @cases.add()
+def more_activations(T):
+    nn, x = T.nn, T.tensor([[-4.0, -3.0, -1.0, -0.5], [0.0, 0.25, 0.5, 1.0], [2.0, 3.0, 6.0, 25.0]])
+    layers = [nn.LeakyReLU(), nn.LeakyReLU(0.3, inplace=True), nn.ELU(0.7), nn.SELU(), nn.CELU(0.4), nn.SiLU(),
+              nn.Mish(), nn.Mish(inplace=True), nn.Hardtanh(-1.0, 0.5), nn.ReLU6(), nn.Hardsigmoid(), nn.Hardswish(),
+              nn.LogSigmoid(), nn.Hardshrink(), nn.Softshrink(0.75), nn.Softplus(), nn.Softplus(2.0, 1.0),
+              nn.PReLU(), nn.PReLU(4, 0.5), nn.GLU(), nn.GLU(1), nn.Threshold(0.4, -3.0)]
+    out = []
+    for layer in layers:
+        xi = x.clone().requires_grad_()
+        y = layer(xi * 1)
+        (y * y).sum().backward()
+        out.append([repr(layer), y, xi.grad])
+    return out
+
+
+@cases.add()
+def bilinear(T):
+    m = T.nn.Bilinear(2, 3, 2)
+    with T.no_grad():
+        m.weight.copy_(grid(T, 2, 2, 3))
+        m.bias.copy_(T.tensor([1.0, -1.0]))
+    a, b = grid(T, 2, 2, 2).requires_grad_(), grid(T, 2, 2, 3, low=0.5).requires_grad_()
+    y = m(a, b)
+    (y * y).sum().backward()
+    return [y, a.grad, b.grad, m.weight.grad, m.bias.grad, raises(m, a, a), raises(m, a, b[0])]
+
+
+@cases.add()
+def one_hot(T):
+    f = T.nn.functional.one_hot
+    return [f(T.tensor([[0, 2], [1, 1]])), f(T.tensor([0, 1]), 4), raises(f, T.tensor([1.0])),
+            raises(f, T.tensor([-1])), raises(f, T.tensor([3]), 2)]
+
+
+@cases.add(tol=1e-6)
+def other_dropouts(T):
+    x = grid(T, 2, 3, 4)
+    return [T.nn.Dropout1d(0.4)(x), T.nn.AlphaDropout(0.3)(x), raises(T.nn.Dropout1d(), T.ones(2))]
+
+
+@cases.add()
 def relu_inplace(T):
     x = grid(T, 5)
     y = T.nn.ReLU(inplace=True)(x)
@@ -131,6 +172,27 @@ def losses(T):
         value.sum().backward()
         out.append([repr(loss), value, xi.grad])
     return out
+
+
+@cases.add()
+def more_losses(T):
+    nn, x, y = T.nn, grid(T, 3, 4), grid(T, 3, 4, low=1.0, high=-3.0)
+    p, q = T.linspace(0.05, 0.95, 12).reshape(3, 4), T.linspace(0, 1, 12).reshape(3, 4)
+    w = T.linspace(0.5, 2, 4)
+    made = [(nn.L1Loss(), x, y), (nn.L1Loss(reduction="none"), x, y), (nn.SmoothL1Loss(), x, y),
+            (nn.SmoothL1Loss(beta=0.5, reduction="sum"), x, y), (nn.HuberLoss(delta=2.0), x, y),
+            (nn.BCELoss(), p, q), (nn.BCELoss(weight=w), p, q), (nn.BCEWithLogitsLoss(), x, q),
+            (nn.BCEWithLogitsLoss(pos_weight=w, reduction="sum"), x, q), (nn.KLDivLoss(reduction="batchmean"), x, p),
+            (nn.KLDivLoss(reduction="sum", log_target=True), x, y)]
+    out = []
+    for loss, inp, target in made:
+        inp = inp.clone().requires_grad_()
+        value = loss(inp, target)
+        value.sum().backward()
+        out.append([repr(loss), value, inp.grad])
+    F = T.nn.functional
+    return [out, raises(F.binary_cross_entropy, p, q[:1]), raises(F.binary_cross_entropy_with_logits, p, q[:1]),
+            F.normalize(x), F.normalize(T.zeros(2, 2))]
 
 
 @cases.add()

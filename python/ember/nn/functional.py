@@ -1,5 +1,6 @@
 """The functions behind the layers. Signatures and defaults are those of torch.nn.functional."""
 
+import math
 import warnings
 
 import ember
@@ -7,25 +8,24 @@ from ember import _C
 from ember.overrides import (handle_torch_function, has_torch_function_unary,
                              has_torch_function_variadic)
 from . import _reduction as _Reduction
+from ._norm import vector_norm
 
 # Operators that need nothing from Python: bound once here, or when first asked for.
 linear = _C._nn.linear
 gelu = _C._nn.gelu
 
-_OPERATORS = {
-    "one_hot": "_nn", "softplus": "_nn", "softshrink": "_nn", "scaled_dot_product_attention": "_nn",
-    "relu_": "", "selu_": "", "celu_": "", "bilinear": "", "hardshrink": "", "prelu": "", "pairwise_distance": "",
-    "cosine_similarity": "",
-}
+_LATER = {"softplus": "_nn", "relu_": ""}
 
 
 def __getattr__(name):
-    if name == "logsigmoid":
-        return _C._nn.log_sigmoid
-    where = _OPERATORS.get(name)
-    if where is None:
+    if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(_C._nn if where else ember, name)
+    return getattr(_C._nn if _LATER[name] else ember, name)
+
+
+def _store(inplace, input, function):
+    """function(input), written into input if inplace; then of a copy, which backward may still need."""
+    return input.copy_(function(input.clone())) if inplace else function(input)
 
 
 # ---- activations ---------------------------------------------------------------------------------------------
@@ -88,14 +88,16 @@ def selu(input, inplace=False):
     """The self-normalising ELU."""
     if has_torch_function_unary(input):
         return handle_torch_function(selu, (input,), input, inplace=inplace)
-    return ember.selu_(input) if inplace else ember.selu(input)
+    return (_C._nn.elu_ if inplace else _C._nn.elu)(input, 1.6732632423543772, 1.0507009873554805)
 
 
 def celu(input, alpha=1.0, inplace=False):
     """max(0, input) + min(0, alpha * (exp(input / alpha) - 1))."""
     if has_torch_function_unary(input):
         return handle_torch_function(celu, (input,), input, alpha=alpha, inplace=inplace)
-    return ember.celu_(input, alpha) if inplace else ember.celu(input, alpha)
+    if alpha == 0:
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    return (_C._nn.elu_ if inplace else _C._nn.elu)(input, alpha, 1.0, 1.0 / alpha)
 
 
 def silu(input, inplace=False):
@@ -109,7 +111,7 @@ def mish(input, inplace=False):
     """input * tanh(softplus(input))."""
     if has_torch_function_unary(input):
         return handle_torch_function(mish, (input,), input, inplace=inplace)
-    return (_C._nn.mish_ if inplace else _C._nn.mish)(input)
+    return _store(inplace, input, lambda x: x * _C._nn.softplus(x).tanh())
 
 
 def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
@@ -130,21 +132,25 @@ def relu6(input, inplace=False):
     """input cut to [0, 6]."""
     if has_torch_function_unary(input):
         return handle_torch_function(relu6, (input,), input, inplace=inplace)
-    return (_C._nn.relu6_ if inplace else _C._nn.relu6)(input)
+    return (_C._nn.hardtanh_ if inplace else _C._nn.hardtanh)(input, 0.0, 6.0)
 
 
 def hardsigmoid(input, inplace=False):
     """(input + 3) / 6 cut to [0, 1]."""
     if has_torch_function_unary(input):
         return handle_torch_function(hardsigmoid, (input,), input, inplace=inplace)
-    return (_C._nn.hardsigmoid_ if inplace else _C._nn.hardsigmoid)(input)
+    return _store(inplace, input, lambda x: _C._nn.hardtanh(x + 3, 0.0, 6.0) / 6)
 
 
 def hardswish(input, inplace=False):
     """input * hardsigmoid(input)."""
     if has_torch_function_unary(input):
         return handle_torch_function(hardswish, (input,), input, inplace=inplace)
-    return (_C._nn.hardswish_ if inplace else _C._nn.hardswish)(input)
+
+    def swish(x):
+        return ember.where(x <= -3, ember.zeros_like(x), ember.where(x < 3, x * (x + 3) / 6, x))
+
+    return _store(inplace, input, swish)
 
 
 def softsign(input):
@@ -167,7 +173,49 @@ def glu(input, dim=-1):
         return handle_torch_function(glu, (input,), input, dim=dim)
     if input.dim() == 0:
         raise RuntimeError("glu does not support scalars because halving size must be even")
-    return _C._nn.glu(input, dim)
+    if input.size(dim) % 2 != 0:
+        raise RuntimeError(f"Halving dimension must be even, but dimension {dim % input.dim()} is size "
+                           f"{input.size(dim)}")
+    first, second = input.chunk(2, dim)
+    return first * second.sigmoid()
+
+
+def logsigmoid(input):
+    """log(sigmoid(input))."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(logsigmoid, (input,), input)
+    return ember.minimum(input, ember.zeros_like(input)) - ember.log1p(ember.exp(-input.abs()))
+
+
+def hardshrink(input, lambd=0.5):
+    """input where its size exceeds lambd, else 0."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(hardshrink, (input,), input, lambd=lambd)
+    return ember.where(input.abs() <= lambd, ember.zeros_like(input), input)
+
+
+def softshrink(input, lambd=0.5):
+    """input moved by lambd towards 0, and 0 within lambd of it."""
+    if has_torch_function_unary(input):
+        return handle_torch_function(softshrink, (input,), input, lambd=lambd)
+    if lambd < 0:
+        raise RuntimeError(f"lambda must be in range [0, inf) for input dtype {input.dtype}, but found {lambd}")
+    return ember.where(input > lambd, input - lambd, ember.where(input < -lambd, input + lambd, input * 0))
+
+
+def prelu(input, weight):
+    """input where it is positive, else weight * input; weight: one number, or one for each of dimension 1."""
+    if has_torch_function_variadic(input, weight):
+        return handle_torch_function(prelu, (input, weight), input, weight)
+    if weight.numel() != 1:
+        if input.dim() == 0:
+            raise RuntimeError("Not allow zero-dim input tensor.")
+        channels = input.size(1) if input.dim() > 1 else 1
+        if channels != weight.numel():
+            raise RuntimeError("Mismatch of parameter numbers and input channel size. Found parameter numbers = "
+                               f"{weight.numel()} and channel size = {channels}.")
+        weight = weight.reshape([-1 if i == 1 else 1 for i in range(input.dim())])
+    return ember.where(input > 0, input, weight * input)
 
 
 def _implicit_softmax_dim(name, ndim, stacklevel):
@@ -224,7 +272,16 @@ def alpha_dropout(input, p=0.5, training=False, inplace=False):
     if has_torch_function_unary(input):
         return handle_torch_function(alpha_dropout, (input,), input, p=p, training=training, inplace=inplace)
     _check_probability(p)
-    return (ember.alpha_dropout_ if inplace else ember.alpha_dropout)(input, p, training)
+    if p == 0 or not training or input.numel() == 0:
+        return input
+    if p == 1:
+        return input.mul_(0) if inplace else input * 0
+    alpha = 1.7580993408473766  # Minus the value that SELU tends to.
+    a = 1.0 / math.sqrt((alpha * alpha * p + 1) * (1 - p))
+    noise = ember.empty_like(input).bernoulli_(1 - p)
+    shift = noise.add(-1).mul_(alpha * a).add_(alpha * a * p)
+    noise.mul_(a)
+    return input.mul_(noise).add_(shift) if inplace else input * noise + shift
 
 
 def dropout1d(input, p=0.5, training=True, inplace=False):
@@ -239,10 +296,16 @@ def dropout1d(input, p=0.5, training=True, inplace=False):
                            "dimension, and an optional batch dimension (i.e. 2D or 3D inputs).")
     if ndim == 2:
         input = input.unsqueeze_(0) if inplace else input.unsqueeze(0)
-    result = (ember.feature_dropout_ if inplace else ember.feature_dropout)(input, p, training)
+    if p != 0 and training and input.numel() != 0:
+        if p == 1:
+            noise = 0
+        else:
+            noise = ember.empty((input.size(0), input.size(1), 1), dtype=input.dtype, device=input.device)
+            noise.bernoulli_(1 - p).div_(1 - p)
+        input = input.mul_(noise) if inplace else input * noise
     if ndim == 2:
-        result = result.squeeze_(0) if inplace else result.squeeze(0)
-    return result
+        input = input.squeeze_(0) if inplace else input.squeeze(0)
+    return input
 
 
 # ---- look-up and normalisation -------------------------------------------------------------------------------
@@ -253,8 +316,7 @@ def _renorm_rows(weight, input, max_norm, norm_type):
     with ember.no_grad():
         index = input.reshape(-1)
         rows = weight.detach()[index]
-        norm = rows.abs().pow(norm_type).sum(1).pow(1.0 / norm_type) if norm_type != float("inf") else \
-            rows.abs().amax(1)
+        norm = vector_norm(rows, norm_type, 1)
         scale = ember.where(norm > max_norm, max_norm / (norm + 1e-7), ember.ones_like(norm))
         weight.detach()[index] = rows * scale.unsqueeze(1)
 
@@ -281,18 +343,48 @@ def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
     """input over its p-norm along dim, which counts as at least eps."""
     if has_torch_function_variadic(input, out):
         return handle_torch_function(normalize, (input, out), input, p=p, dim=dim, eps=eps, out=out)
-    denom = input.norm(p, dim, keepdim=True)
-    if out is None:
-        return input / denom.clamp_min(eps).expand_as(input)
-    return ember.div(input, denom.clamp_min_(eps).expand_as(input), out=out)
+    denom = vector_norm(input, p, dim, keepdim=True).clamp_min(eps).expand_as(input)
+    return input / denom if out is None else ember.div(input, denom, out=out)
 
 
-def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05):
-    """Zero mean and unit variance over the last dimensions, which must be normalized_shape."""
-    if has_torch_function_variadic(input, weight, bias):
-        return handle_torch_function(layer_norm, (input, weight, bias), input, normalized_shape, weight=weight,
-                                     bias=bias, eps=eps)
-    return ember.layer_norm(input, normalized_shape, weight, bias, eps)
+def one_hot(tensor, num_classes=-1):
+    """int64 (*, num_classes) with a one at each class index of tensor (*). -1: one more than the largest index."""
+    if tensor.dtype != ember.int64:
+        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
+    if tensor.numel() == 0:
+        if num_classes <= 0:
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
+    else:
+        if tensor.min().item() < 0:
+            raise RuntimeError("Class values must be non-negative.")
+        largest = tensor.max().item()
+        if num_classes == -1:
+            num_classes = largest + 1
+        elif num_classes < 1:
+            raise RuntimeError("num_classes should be positive")
+        elif largest >= num_classes:
+            raise RuntimeError("Class values must be smaller than num_classes.")
+    return (tensor.unsqueeze(-1) == ember.arange(num_classes, device=tensor.device)).to(ember.int64)
+
+
+def bilinear(input1, input2, weight, bias=None):
+    """input1^T A input2 + b for each A of weight (out, in1, in2). Inputs (*, in1) and (*, in2)."""
+    if has_torch_function_variadic(input1, input2, weight, bias):
+        return handle_torch_function(bilinear, (input1, input2, weight, bias), input1, input2, weight, bias=bias)
+    if input1.dim() != input2.dim():
+        raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1.dim()} and {input2.dim()}")
+    for i in range(input1.dim() - 1):
+        if input1.size(i) != input2.size(i):
+            raise RuntimeError(f"bilinear(): input batch dimensions do not match at dim {i}: got {input1.size(i)} and "
+                               f"{input2.size(i)}")
+    for n, (inp, dim) in enumerate(((input1, 1), (input2, 2)), 1):
+        if inp.size(-1) != weight.size(dim):
+            raise RuntimeError(f"bilinear(): input{n} size does not match weight size: got {inp.size(-1)} but "
+                               f"expected {weight.size(dim)}")
+    first = input1.reshape(1, -1, input1.size(-1))
+    second = input2.reshape(1, -1, input2.size(-1))
+    result = (ember.matmul(first, weight) * second).sum(-1).t().reshape(*input1.shape[:-1], weight.size(0))
+    return result if bias is None else result + bias
 
 
 # ---- losses --------------------------------------------------------------------------------------------------
@@ -351,6 +443,11 @@ def _weighted_reduce(errors, weight, input, reduction):
     raise ValueError(f"Invalid reduction mode: {reduction}. Expected one of 'none', 'mean', 'sum'.")
 
 
+def _reduce(errors, reduction):
+    kind = _Reduction.get_enum(reduction)
+    return errors if kind == 0 else errors.mean() if kind == 1 else errors.sum()
+
+
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
     """(input - target) squared."""
     if has_torch_function_variadic(input, target, weight):
@@ -387,7 +484,10 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     expanded_input, expanded_target = ember.broadcast_tensors(input, target)
     if beta == 0.0:
         return _C._nn.l1_loss(expanded_input, expanded_target, _Reduction.get_enum(reduction))
-    return _C._nn.smooth_l1_loss(expanded_input, expanded_target, _Reduction.get_enum(reduction), beta)
+    if beta < 0:
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+    error = (expanded_input - expanded_target).abs()
+    return _reduce(ember.where(error < beta, 0.5 * error * error / beta, error - 0.5 * beta), reduction)
 
 
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
@@ -397,10 +497,13 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
                                      delta=delta, weight=weight)
     _warn_broadcast(input, target)
     expanded_input, expanded_target = ember.broadcast_tensors(input, target)
+    if delta <= 0:
+        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    error = (expanded_input - expanded_target).abs()
+    errors = ember.where(error <= delta, 0.5 * error * error, delta * (error - 0.5 * delta))
     if weight is not None:
-        errors = _C._nn.huber_loss(expanded_input, expanded_target, 0, delta)
         return _weighted_reduce(errors, weight, input, reduction)
-    return _C._nn.huber_loss(expanded_input, expanded_target, _Reduction.get_enum(reduction), delta)
+    return _reduce(errors, reduction)
 
 
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
@@ -442,5 +545,12 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
                       "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
                       stacklevel=2)
     by_batch = reduction == "batchmean"
-    loss = ember.kl_div(input, target, _Reduction.get_enum("sum" if by_batch else reduction), log_target=log_target)
+    if log_target:
+        terms = ember.exp(target) * (target - input)
+    else:
+        # 0 log 0 counts as 0, for the value and for both gradients.
+        some = target > 0
+        safe = ember.where(some, target, ember.ones_like(target))
+        terms = ember.where(some, target * safe.log(), ember.zeros_like(target)) - target * input
+    loss = _reduce(terms, "sum" if by_batch else reduction)
     return loss / input.size()[0] if by_batch and input.dim() != 0 else loss

@@ -3,17 +3,13 @@
 import warnings
 
 import ember
+from .._norm import vector_norm
 
 __all__ = ["get_total_norm", "clip_grads_with_norm_", "clip_grad_norm_", "clip_grad_norm", "clip_grad_value_"]
 
 
 def _as_list(tensors):
     return [tensors] if isinstance(tensors, ember.Tensor) else list(tensors)
-
-
-def _vector_norm(tensor, p):
-    """The p-norm of all elements, 0-dim, in the dtype of tensor."""
-    return ember.linalg.vector_norm(tensor, p)
 
 
 def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
@@ -27,8 +23,8 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
         return ember.tensor(0.0)
     with ember.no_grad():
         first = tensors[0].device
-        norms = [_vector_norm(t, norm_type).to(first) for t in tensors]
-        total = _vector_norm(ember.stack(norms), norm_type)
+        norms = [vector_norm(t, norm_type).to(first) for t in tensors]
+        total = vector_norm(ember.stack(norms), norm_type)
         if error_if_nonfinite and not ember.isfinite(total).item():
             raise RuntimeError(f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, "
                                "so it cannot be clipped. To disable this error and scale the gradients by the "
