@@ -1,13 +1,16 @@
 // alloc.c: the allocator.
 //
 //   up to 1024 bytes   one list a 16-byte step in each thread (magazine); half a full list moves to the depot, an empty
-//                      one takes a batch from it. Each block is its own malloc, so that bypass mode can free what was cached.
-//   above              four size classes a doubling (at most 19% waste), one list a class for the process, under a mutex.
-//                      From 2 MB on blocks are 2 MB aligned and on huge pages: first touch costs 512 times fewer faults.
+//                      one takes a batch from it. Each block is its own malloc, so that bypass mode can free what was
+//                      cached.
+//   above              four size classes a doubling (at most 19% waste), one list a class for the process, under a
+//   mutex.
+//                      From 2 MB on blocks are 2 MB aligned and on huge pages: first touch costs 512 times fewer
+//                      faults.
 //
-// The cache holds at most `cache_limit` bytes; beyond that blocks go back to the system. When the system refuses, the cache is
-// flushed and the request tried once more. Bypass mode (EMBER_ALLOC=plain, sanitizers, valgrind, armed fault countdown)
-// goes to malloc each time.
+// The cache holds at most `cache_limit` bytes; beyond that blocks go back to the system. When the system refuses, the
+// cache is flushed and the request tried once more. Bypass mode (EMBER_ALLOC=plain, sanitizers, valgrind, armed fault
+// countdown) goes to malloc each time.
 #include "alloc.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -196,7 +199,9 @@ void *em_alloc_zeroed(size_t n) {
   return p;
 }
 em_status em_fail_memory(size_t nbytes) {
-  return em_fail(EM_ERR_OOM, "DefaultCPUAllocator: can't allocate memory: you tried to allocate %zu bytes. Error code 12 (Cannot allocate memory)",
+  return em_fail(EM_ERR_OOM,
+                 "DefaultCPUAllocator: can't allocate memory: you tried to allocate %zu bytes. Error code 12 (Cannot "
+                 "allocate memory)",
                  nbytes);
 }
 
@@ -216,8 +221,8 @@ static int class_of(size_t n) {  // smallest class that holds n > 1024; CLASSES 
 static void note_bytes(int64_t delta) {
   int64_t now = atomic_fetch_add_explicit(&stat_live, delta, memory_order_relaxed) + delta;
   int64_t peak = atomic_load_explicit(&stat_peak, memory_order_relaxed);
-  while (now > peak && !atomic_compare_exchange_weak_explicit(&stat_peak, &peak, now, memory_order_relaxed, memory_order_relaxed)) {
-  }
+  while (now > peak &&
+         !atomic_compare_exchange_weak_explicit(&stat_peak, &peak, now, memory_order_relaxed, memory_order_relaxed)) {}
 }
 
 void *em_bytes_alloc(size_t n, size_t *capacity) {

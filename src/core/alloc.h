@@ -16,11 +16,13 @@ typedef enum em_kind {
 } em_kind;
 
 // Host memory for headers, arrays and nodes: 16-byte aligned, 64-byte aligned from 64 bytes on, contents undefined.
-// NULL when there is none (no record is written; EM_NOMEM does). em_free needs the size that was asked for. n = 0 is fine.
+// NULL when there is none (no record is written; EM_NOMEM does). em_free needs the size that was asked for. n = 0 is
+// fine.
 EM_PRIV void *em_alloc_slow(size_t n);
 EM_PRIV void em_free_slow(void *p, size_t n);
 EM_PRIV void *em_alloc_zeroed(size_t n);
-EM_PRIV em_status em_fail_memory(size_t nbytes) __attribute__((cold));  // "DefaultCPUAllocator: can't allocate memory: ..."
+EM_PRIV em_status em_fail_memory(size_t nbytes)
+    __attribute__((cold));  // "DefaultCPUAllocator: can't allocate memory: ..."
 #define EM_NOMEM(n) em_fail_memory((size_t)(n))
 
 // The magazines: one singly linked list a class, 16-byte steps up to EM_SMALL_MAX. Empty or disabled -> slow path.

@@ -20,7 +20,8 @@ em_status em_device_parse(const char *text, em_device *out) {
     out->index = (int8_t)index;
     return EM_OK;
   }
-  return em_fail(EM_ERR_RUNTIME, "Expected one of cpu, cuda, opencl, meta device type at start of device string: %.*s", (int)n, text);
+  return em_fail(EM_ERR_RUNTIME, "Expected one of cpu, cuda, opencl, meta device type at start of device string: %.*s",
+                 (int)n, text);
 }
 const char *em_device_format(em_device d, char *buf) {
   if (d.type < 0) return strcpy(buf, "none");
@@ -29,8 +30,13 @@ const char *em_device_format(em_device d, char *buf) {
   return buf;
 }
 em_status em_device_check(em_device d) {
-  if (d.type == EM_DEVICE_CUDA) return em_fail(EM_ERR_RUNTIME, "Torch not compiled with CUDA enabled: this build of Ember has the devices cpu and meta");
-  if (d.type == EM_DEVICE_OPENCL) return em_fail(EM_ERR_RUNTIME, "Could not run on an OpenCL device: this build of Ember has the devices cpu and meta");
-  if (d.index > 0) return em_fail(EM_ERR_RUNTIME, "%s device index must be -1 or zero, got %d", names[(int)d.type], d.index);
+  if (d.type == EM_DEVICE_CUDA)
+    return em_fail(EM_ERR_RUNTIME,
+                   "Torch not compiled with CUDA enabled: this build of Ember has the devices cpu and meta");
+  if (d.type == EM_DEVICE_OPENCL)
+    return em_fail(EM_ERR_RUNTIME,
+                   "Could not run on an OpenCL device: this build of Ember has the devices cpu and meta");
+  if (d.index > 0)
+    return em_fail(EM_ERR_RUNTIME, "%s device index must be -1 or zero, got %d", names[(int)d.type], d.index);
   return EM_OK;
 }

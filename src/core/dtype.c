@@ -12,9 +12,12 @@ bool em_dtype_can_cast(int from, int to) {
   return !(from != EM_BOOL && to == EM_BOOL);
 }
 const char *em_dtype_scalar_name(int d) {
-  static const char *const names[EM_NUM_DTYPES] = {
-      [EM_U8] = "Byte", [EM_I8] = "Char", [EM_I16] = "Short", [EM_I32] = "Int", [EM_I64] = "Long", [EM_F16] = "Half", [EM_F32] = "Float",
-      [EM_F64] = "Double", [EM_C64] = "ComplexFloat", [EM_C128] = "ComplexDouble", [EM_BOOL] = "Bool", [EM_BF16] = "BFloat16"};
+  static const char *const names[EM_NUM_DTYPES] = {[EM_U8] = "Byte",          [EM_I8] = "Char",
+                                                   [EM_I16] = "Short",        [EM_I32] = "Int",
+                                                   [EM_I64] = "Long",         [EM_F16] = "Half",
+                                                   [EM_F32] = "Float",        [EM_F64] = "Double",
+                                                   [EM_C64] = "ComplexFloat", [EM_C128] = "ComplexDouble",
+                                                   [EM_BOOL] = "Bool",        [EM_BF16] = "BFloat16"};
   return d >= 0 && d < EM_NUM_DTYPES ? names[d] : "Undefined";
 }
 int em_dtype_default(void) { return atomic_load_explicit(&default_dtype, memory_order_relaxed); }

@@ -23,16 +23,26 @@ int em_scalar_dtype(em_scalar s) {
 }
 
 static em_status fail_range(int dtype) {
-  static const char *const names[EM_NUM_DTYPES] = {
-      [EM_U8] = "uint8_t", [EM_I8] = "int8_t", [EM_I16] = "int16_t", [EM_I32] = "int", [EM_I64] = "int64_t", [EM_F16] = "at::Half",
-      [EM_F32] = "float", [EM_F64] = "double", [EM_C64] = "c10::complex<float>", [EM_C128] = "c10::complex<double>", [EM_BOOL] = "bool",
-      [EM_BF16] = "at::BFloat16"};
+  static const char *const names[EM_NUM_DTYPES] = {[EM_U8] = "uint8_t",
+                                                   [EM_I8] = "int8_t",
+                                                   [EM_I16] = "int16_t",
+                                                   [EM_I32] = "int",
+                                                   [EM_I64] = "int64_t",
+                                                   [EM_F16] = "at::Half",
+                                                   [EM_F32] = "float",
+                                                   [EM_F64] = "double",
+                                                   [EM_C64] = "c10::complex<float>",
+                                                   [EM_C128] = "c10::complex<double>",
+                                                   [EM_BOOL] = "bool",
+                                                   [EM_BF16] = "at::BFloat16"};
   return em_fail(EM_ERR_RUNTIME, "value cannot be converted to type %s without overflow", names[dtype]);
 }
 
 static em_status store_int(em_scalar s, int dtype, void *p) {
-  static const int64_t low[EM_NUM_DTYPES] = {[EM_U8] = 0, [EM_I8] = INT8_MIN, [EM_I16] = INT16_MIN, [EM_I32] = INT32_MIN};
-  static const int64_t high[EM_NUM_DTYPES] = {[EM_U8] = UINT8_MAX, [EM_I8] = INT8_MAX, [EM_I16] = INT16_MAX, [EM_I32] = INT32_MAX};
+  static const int64_t low[EM_NUM_DTYPES] = {
+      [EM_U8] = 0, [EM_I8] = INT8_MIN, [EM_I16] = INT16_MIN, [EM_I32] = INT32_MIN};
+  static const int64_t high[EM_NUM_DTYPES] = {
+      [EM_U8] = UINT8_MAX, [EM_I8] = INT8_MAX, [EM_I16] = INT16_MAX, [EM_I32] = INT32_MAX};
   int64_t v;
   if (s.kind == EM_SCALAR_COMPLEX && s.c.im != 0) return fail_range(dtype);
   if (s.kind == EM_SCALAR_DOUBLE || s.kind == EM_SCALAR_COMPLEX) {
@@ -56,13 +66,16 @@ static em_status store_int(em_scalar s, int dtype, void *p) {
 
 em_status em_scalar_store(em_scalar s, int dtype, void *p) {
   if (dtype == EM_BOOL) {
-    *(uint8_t *)p = s.kind == EM_SCALAR_COMPLEX ? s.c.re != 0 || s.c.im != 0 : s.kind == EM_SCALAR_DOUBLE ? s.d != 0 : s.i != 0;
+    *(uint8_t *)p = s.kind == EM_SCALAR_COMPLEX  ? s.c.re != 0 || s.c.im != 0
+                    : s.kind == EM_SCALAR_DOUBLE ? s.d != 0
+                                                 : s.i != 0;
     return EM_OK;
   }
   if (em_dtype_class_of(dtype) == EM_CLASS_INT) return store_int(s, dtype, p);
   if (s.kind == EM_SCALAR_COMPLEX && s.c.im != 0 && em_dtype_is_float(dtype)) return fail_range(dtype);
   double d = em_scalar_to_double(s);
-  static const double limit[EM_NUM_DTYPES] = {[EM_F16] = 65504.0, [EM_BF16] = 0x1.fep127, [EM_F32] = 0x1.fffffep127, [EM_C64] = 0x1.fffffep127};
+  static const double limit[EM_NUM_DTYPES] = {
+      [EM_F16] = 65504.0, [EM_BF16] = 0x1.fep127, [EM_F32] = 0x1.fffffep127, [EM_C64] = 0x1.fffffep127};
   if (limit[dtype] != 0 && isfinite(d) && fabs(d) > limit[dtype]) return fail_range(dtype);
   switch (dtype) {
     case EM_F16: *(uint16_t *)p = em_f32_to_f16((float)d); break;
@@ -108,7 +121,8 @@ em_scalar em_scalar_mul(em_scalar a, em_scalar b) {
     em_c128 x = em_scalar_to_c128(a), y = em_scalar_to_c128(b);
     return em_scalar_complex(x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re);
   }
-  if (a.kind == EM_SCALAR_DOUBLE || b.kind == EM_SCALAR_DOUBLE) return em_scalar_double(em_scalar_to_double(a) * em_scalar_to_double(b));
+  if (a.kind == EM_SCALAR_DOUBLE || b.kind == EM_SCALAR_DOUBLE)
+    return em_scalar_double(em_scalar_to_double(a) * em_scalar_to_double(b));
   return em_scalar_int((int64_t)((uint64_t)a.i * (uint64_t)b.i));
 }
 em_scalar em_scalar_conj(em_scalar s) { return s.kind == EM_SCALAR_COMPLEX ? em_scalar_complex(s.c.re, -s.c.im) : s; }

@@ -1,11 +1,17 @@
-// scalar.h: a number without a tensor (a Scalar in schemas). Keeps the caller's full precision: it is converted once, to
-// the compute dtype, before a loop.
+// scalar.h: a number without a tensor (a Scalar in schemas). Keeps the caller's full precision: it is converted once,
+// to the compute dtype, before a loop.
 #ifndef EMBER_CORE_SCALAR_H
 #define EMBER_CORE_SCALAR_H
 #include "complex_types.h"
 #include "dtype.h"
 
-typedef enum em_scalar_kind { EM_SCALAR_NONE, EM_SCALAR_BOOL, EM_SCALAR_INT, EM_SCALAR_DOUBLE, EM_SCALAR_COMPLEX } em_scalar_kind;
+typedef enum em_scalar_kind {
+  EM_SCALAR_NONE,
+  EM_SCALAR_BOOL,
+  EM_SCALAR_INT,
+  EM_SCALAR_DOUBLE,
+  EM_SCALAR_COMPLEX
+} em_scalar_kind;
 typedef struct em_scalar {
   union { int64_t i; double d; em_c128 c; };  // i for BOOL and INT
   uint8_t kind;                               // em_scalar_kind; NONE is an optional Scalar that was not given
@@ -15,7 +21,10 @@ static inline em_scalar em_scalar_none(void) { em_scalar s = {.kind = EM_SCALAR_
 static inline em_scalar em_scalar_bool(bool v) { em_scalar s = {.i = v, .kind = EM_SCALAR_BOOL}; return s; }
 static inline em_scalar em_scalar_int(int64_t v) { em_scalar s = {.i = v, .kind = EM_SCALAR_INT}; return s; }
 static inline em_scalar em_scalar_double(double v) { em_scalar s = {.d = v, .kind = EM_SCALAR_DOUBLE}; return s; }
-static inline em_scalar em_scalar_complex(double re, double im) { em_scalar s = {.c = {re, im}, .kind = EM_SCALAR_COMPLEX}; return s; }
+static inline em_scalar em_scalar_complex(double re, double im) {
+  em_scalar s = {.c = {re, im}, .kind = EM_SCALAR_COMPLEX};
+  return s;
+}
 static inline bool em_scalar_given(em_scalar s) { return s.kind != EM_SCALAR_NONE; }
 static inline bool em_scalar_is_int_one(em_scalar s) { return s.kind == EM_SCALAR_INT && s.i == 1; }
 static inline double em_scalar_to_double(em_scalar s) {  // real part of a complex one
@@ -30,8 +39,8 @@ EM_PRIV int64_t em_scalar_to_int(em_scalar s);  // truncates towards zero, satur
 EM_PRIV bool em_scalar_equal(em_scalar a, double v);
 // dtype a Scalar has in promotion: bool, int64, the default float dtype or its complex.
 EM_PRIV int em_scalar_dtype(em_scalar s);
-// Writes the scalar as one element of `dtype` at p, with PyTorch's checked conversion: "value cannot be converted to type
-// uint8_t without overflow" when it does not fit (EM_ERR_RUNTIME).
+// Writes the scalar as one element of `dtype` at p, with PyTorch's checked conversion: "value cannot be converted to
+// type uint8_t without overflow" when it does not fit (EM_ERR_RUNTIME).
 EM_PRIV em_status em_scalar_store(em_scalar s, int dtype, void *p);
 EM_PRIV em_scalar em_scalar_load(int dtype, const void *p);
 EM_PRIV em_scalar em_scalar_neg(em_scalar s);

@@ -7,18 +7,20 @@ void em_shape_contiguous_strides(int ndim, const int64_t *sizes, int64_t *stride
   int64_t s = 1;
   for (int i = ndim - 1; i >= 0; i--) {
     strides[i] = s;
-    if (__builtin_mul_overflow(s, sizes[i] > 1 ? sizes[i] : 1, &s)) s = INT64_MAX;  // only reached with a zero size elsewhere
+    // only reached with a zero size elsewhere
+    if (__builtin_mul_overflow(s, sizes[i] > 1 ? sizes[i] : 1, &s)) s = INT64_MAX;
   }
 }
 em_status em_shape_wrap_dim(int64_t dim, int ndim, bool wrap_scalar, int64_t *out) {
   int64_t n = ndim;
   if (ndim == 0) {
-    if (!wrap_scalar) return em_fail(EM_ERR_INDEX, "Dimension specified as %lld but tensor has no dimensions", (long long)dim);
+    if (!wrap_scalar)
+      return em_fail(EM_ERR_INDEX, "Dimension specified as %lld but tensor has no dimensions", (long long)dim);
     n = 1;
   }
   if (EM_UNLIKELY(dim < -n || dim >= n))
-    return em_fail(EM_ERR_INDEX, "Dimension out of range (expected to be in range of [%lld, %lld], but got %lld)", (long long)-n,
-                   (long long)(n - 1), (long long)dim);
+    return em_fail(EM_ERR_INDEX, "Dimension out of range (expected to be in range of [%lld, %lld], but got %lld)",
+                   (long long)-n, (long long)(n - 1), (long long)dim);
   *out = dim < 0 ? dim + n : dim;
   return EM_OK;
 }
@@ -40,7 +42,8 @@ em_status em_shape_broadcast(em_shape *io, int ndim, const int64_t *sizes) {
     int ia = i - (n - io->ndim), ib = i - (n - ndim);
     int64_t a = ia >= 0 ? io->sizes[ia] : 1, b = ib >= 0 ? sizes[ib] : 1;
     if (EM_UNLIKELY(a != b && a != 1 && b != 1))
-      return em_fail(EM_ERR_RUNTIME, "The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton dimension %d",
+      return em_fail(EM_ERR_RUNTIME,
+                     "The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton dimension %d",
                      (long long)a, (long long)b, i);
     merged[i] = a == 1 ? b : a;
   }
@@ -58,7 +61,8 @@ em_status em_shape_numel(int ndim, const int64_t *sizes, int64_t *out) {
   for (int i = 0; i < ndim; i++)
     if (__builtin_mul_overflow(n, sizes[i], &n)) {
       char text[512];
-      return em_fail(EM_ERR_RUNTIME, "numel: integer multiplication overflow: Storage size calculation overflowed with sizes=%s",
+      return em_fail(EM_ERR_RUNTIME,
+                     "numel: integer multiplication overflow: Storage size calculation overflowed with sizes=%s",
                      em_shape_format(ndim, sizes, text, sizeof text));
     }
   *out = n;
@@ -87,15 +91,18 @@ em_status em_shape_infer(int ndim, const int64_t *sizes, int64_t numel, int64_t 
     return EM_OK;
   }
   if (!over && unknown >= 0 && known == 0 && numel == 0)
-    return em_fail(EM_ERR_RUNTIME, "cannot reshape tensor of 0 elements into shape %s because the unspecified dimension size -1 can be any "
-                   "value and is ambiguous", em_shape_format(ndim, sizes, text, sizeof text));
-  return em_fail(EM_ERR_RUNTIME, "shape '%s' is invalid for input of size %lld", em_shape_format(ndim, sizes, text, sizeof text),
-                 (long long)numel);
+    return em_fail(
+        EM_ERR_RUNTIME,
+        "cannot reshape tensor of 0 elements into shape %s because the unspecified dimension size -1 can be any "
+        "value and is ambiguous",
+        em_shape_format(ndim, sizes, text, sizeof text));
+  return em_fail(EM_ERR_RUNTIME, "shape '%s' is invalid for input of size %lld",
+                 em_shape_format(ndim, sizes, text, sizeof text), (long long)numel);
 }
 
 // Walks old dims from the last in runs that lie densely behind each other; each run must be cut exactly into new dims.
-bool em_shape_view_strides(int ndim, const int64_t *sizes, const int64_t *strides, int64_t numel, int new_ndim, const int64_t *new_sizes,
-                           int64_t *new_strides) {
+bool em_shape_view_strides(int ndim, const int64_t *sizes, const int64_t *strides, int64_t numel, int new_ndim,
+                           const int64_t *new_sizes, int64_t *new_strides) {
   if (numel == 0) {
     if (em_shape_equal(ndim, sizes, new_ndim, new_sizes)) memcpy(new_strides, strides, sizeof(int64_t) * (size_t)ndim);
     else em_shape_contiguous_strides(new_ndim, new_sizes, new_strides);
@@ -122,7 +129,8 @@ bool em_shape_view_strides(int ndim, const int64_t *sizes, const int64_t *stride
   return v == -1;
 }
 
-em_status em_shape_storage_bytes(int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset, size_t itemsize, size_t *out) {
+em_status em_shape_storage_bytes(int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset,
+                                 size_t itemsize, size_t *out) {
   int64_t last = offset, t;
   for (int i = 0; i < ndim; i++) {
     if (sizes[i] == 0) {
@@ -136,9 +144,11 @@ em_status em_shape_storage_bytes(int ndim, const int64_t *sizes, const int64_t *
   return EM_OK;
 over:;
   char text[512];
-  return em_fail(EM_ERR_RUNTIME, "Storage size calculation overflowed with sizes=%s", em_shape_format(ndim, sizes, text, sizeof text));
+  return em_fail(EM_ERR_RUNTIME, "Storage size calculation overflowed with sizes=%s",
+                 em_shape_format(ndim, sizes, text, sizeof text));
 }
-em_status em_shape_check_storage(const em_storage *s, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset, size_t itemsize) {
+em_status em_shape_check_storage(const em_storage *s, int ndim, const int64_t *sizes, const int64_t *strides,
+                                 int64_t offset, size_t itemsize) {
   char a[512], b[512];
   if (offset < 0) return em_fail(EM_ERR_RUNTIME, "Tensor: invalid storage offset %lld", (long long)offset);
   for (int i = 0; i < ndim; i++) {
@@ -152,19 +162,24 @@ em_status em_shape_check_storage(const em_storage *s, int ndim, const int64_t *s
   size_t need;
   EM_PASS(em_shape_storage_bytes(ndim, sizes, strides, offset, itemsize, &need));
   if (need > s->nbytes)
-    return em_fail(EM_ERR_RUNTIME, "setStorage: sizes %s, strides %s, storage offset %lld, and itemsize %zu requiring a storage size of %zu are out "
-                   "of bounds for storage of size %zu", em_shape_format(ndim, sizes, a, sizeof a), em_shape_format(ndim, strides, b, sizeof b),
+    return em_fail(EM_ERR_RUNTIME,
+                   "setStorage: sizes %s, strides %s, storage offset %lld, and itemsize %zu requiring a storage size "
+                   "of %zu are out "
+                   "of bounds for storage of size %zu",
+                   em_shape_format(ndim, sizes, a, sizeof a), em_shape_format(ndim, strides, b, sizeof b),
                    (long long)offset, itemsize, need, s->nbytes);
   return EM_OK;
 }
 const char *em_shape_format(int ndim, const int64_t *sizes, char *buf, size_t n) {
   size_t at = (size_t)snprintf(buf, n, "[");
-  for (int i = 0; i < ndim && at < n; i++) at += (size_t)snprintf(buf + at, n - at, i ? ", %lld" : "%lld", (long long)sizes[i]);
+  for (int i = 0; i < ndim && at < n; i++)
+    at += (size_t)snprintf(buf + at, n - at, i ? ", %lld" : "%lld", (long long)sizes[i]);
   if (at < n) snprintf(buf + at, n - at, "]");
   return buf;
 }
 
-// --- overlap. Sorted by stride, a tensor whose every stride is at least the reach of the smaller ones cannot meet itself.
+// --- overlap. Sorted by stride, a tensor whose every stride is at least the reach of the smaller ones cannot meet
+// itself.
 em_overlap em_shape_internal_overlap(const em_tensor *t) {
   if (em_tensor_is_contiguous(t) || t->numel <= 1) return EM_OVERLAP_NO;
   int order[EM_MAX_DIMS], n = 0;
@@ -184,10 +199,12 @@ em_overlap em_shape_internal_overlap(const em_tensor *t) {
 }
 em_overlap_pair em_shape_pair_overlap(const em_tensor *a, const em_tensor *b) {
   if (a == b) return EM_PAIR_FULL;
-  if (a->numel == 0 || b->numel == 0 || a->storage == NULL || a->storage != b->storage || a->storage->data == NULL) return EM_PAIR_NO;
+  if (a->numel == 0 || b->numel == 0 || a->storage == NULL || a->storage != b->storage || a->storage->data == NULL)
+    return EM_PAIR_NO;
   const char *da = em_tensor_data(a), *db = em_tensor_data(b);
   if (da == db && a->dtype == b->dtype && em_tensor_same_sizes(a, b) &&
-      (memcmp(a->strides, b->strides, sizeof(int64_t) * a->ndim) == 0 || (em_tensor_is_contiguous(a) && em_tensor_is_contiguous(b))))
+      (memcmp(a->strides, b->strides, sizeof(int64_t) * a->ndim) == 0 ||
+       (em_tensor_is_contiguous(a) && em_tensor_is_contiguous(b))))
     return EM_PAIR_FULL;
   int64_t ra = 0, rb = 0;
   for (int i = 0; i < a->ndim; i++) ra += (a->sizes[i] - 1) * a->strides[i];
@@ -200,12 +217,16 @@ em_overlap_pair em_shape_pair_overlap(const em_tensor *a, const em_tensor *b) {
 }
 em_status em_shape_assert_no_internal_overlap(const em_tensor *t) {
   if (EM_LIKELY(em_shape_internal_overlap(t) != EM_OVERLAP_YES)) return EM_OK;
-  return em_fail(EM_ERR_RUNTIME, "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-                 "Please clone() the tensor before performing the operation.");
+  return em_fail(
+      EM_ERR_RUNTIME,
+      "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+      "Please clone() the tensor before performing the operation.");
 }
 static em_status fail_overlap(void) {
-  return em_fail(EM_ERR_RUNTIME, "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
-                 "location. Please clone() the tensor before performing the operation.");
+  return em_fail(
+      EM_ERR_RUNTIME,
+      "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+      "location. Please clone() the tensor before performing the operation.");
 }
 em_status em_shape_assert_no_partial_overlap(const em_tensor *out, const em_tensor *in) {
   return EM_UNLIKELY(em_shape_pair_overlap(out, in) == EM_PAIR_PARTIAL) ? fail_overlap() : EM_OK;

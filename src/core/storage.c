@@ -22,7 +22,8 @@ em_status em_storage_new(size_t nbytes, em_device device, em_storage **out) {
   bool meta = device.type == EM_DEVICE_META;
   size_t total = sizeof(em_storage) + (meta ? 0 : nbytes), capacity;
   if (EM_UNLIKELY(!meta && nbytes > SIZE_MAX / 4)) return EM_NOMEM(nbytes);
-  em_storage *s = EM_LIKELY(total <= EM_SMALL_MAX) ? (capacity = total, em_alloc(total)) : em_bytes_alloc(total, &capacity);
+  em_storage *s =
+      EM_LIKELY(total <= EM_SMALL_MAX) ? (capacity = total, em_alloc(total)) : em_bytes_alloc(total, &capacity);
   if (EM_UNLIKELY(s == NULL)) return EM_NOMEM(nbytes);
   header_init(s, device, nbytes);
   s->flags = EM_STORAGE_INLINE;
@@ -32,7 +33,8 @@ em_status em_storage_new(size_t nbytes, em_device device, em_storage **out) {
   return EM_OK;
 }
 
-em_status em_storage_wrap(void *data, size_t nbytes, em_device device, void (*deleter)(void *, void *), void *context, em_storage **out) {
+em_status em_storage_wrap(void *data, size_t nbytes, em_device device, void (*deleter)(void *, void *), void *context,
+                          em_storage **out) {
   em_storage *s = em_alloc(sizeof *s);
   if (s == NULL) return EM_NOMEM(sizeof *s);
   header_init(s, device, nbytes);
@@ -76,7 +78,8 @@ em_status em_storage_resize(em_storage *s, size_t nbytes) {
   void *data = em_bytes_alloc(nbytes, &capacity);
   if (data == NULL) return EM_NOMEM(nbytes);
   if (s->nbytes > 0) memcpy(data, s->data, s->nbytes);
-  if (s->flags & EM_STORAGE_INLINE) {  // `capacity` speaks of `data` from here on; the header block's own size moves to `context`
+  // `capacity` speaks of `data` from here on; the header block's own size moves to `context`
+  if (s->flags & EM_STORAGE_INLINE) {
     s->context = (void *)(uintptr_t)s->capacity;
     s->flags = (uint8_t)((s->flags & ~EM_STORAGE_INLINE) | EM_STORAGE_OUTGROWN);
   } else {

@@ -40,7 +40,8 @@ static inline void storage_attach(em_tensor *t, em_storage *s) {  // steals the 
 }
 
 static em_status check_sizes(int ndim, const int64_t *sizes) {
-  if (ndim > EM_MAX_DIMS) return em_fail(EM_ERR_RUNTIME, "tensor: at most %d dimensions are supported, got %d", EM_MAX_DIMS, ndim);
+  if (ndim > EM_MAX_DIMS)
+    return em_fail(EM_ERR_RUNTIME, "tensor: at most %d dimensions are supported, got %d", EM_MAX_DIMS, ndim);
   for (int i = 0; i < ndim; i++)
     if (EM_UNLIKELY(sizes[i] < 0)) {
       char text[512];
@@ -75,7 +76,8 @@ em_status em_tensor_new(int ndim, const int64_t *sizes, int dtype, em_device dev
       em_shape_contiguous_strides(ndim, sizes, t->strides);
     } else {
       char text[512];
-      EM_FAIL(EM_ERR_RUNTIME, "Storage size calculation overflowed with sizes=%s", em_shape_format(ndim, sizes, text, sizeof text));
+      EM_FAIL(EM_ERR_RUNTIME, "Storage size calculation overflowed with sizes=%s",
+              em_shape_format(ndim, sizes, text, sizeof text));
     }
   }
   t->numel = numel;
@@ -90,8 +92,8 @@ fail:
   return st;
 }
 
-em_status em_tensor_new_window(em_storage *storage, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset, int dtype,
-                               em_tensor **out) {
+em_status em_tensor_new_window(em_storage *storage, int ndim, const int64_t *sizes, const int64_t *strides,
+                               int64_t offset, int dtype, em_tensor **out) {
   EM_PASS(check_sizes(ndim, sizes));
   em_tensor *t = em_alloc(sizeof *t);
   if (EM_UNLIKELY(t == NULL)) return EM_NOMEM(sizeof *t);
@@ -114,7 +116,8 @@ em_status em_tensor_new_window(em_storage *storage, int ndim, const int64_t *siz
   return EM_OK;
 }
 
-em_status em_tensor_new_strided(int ndim, const int64_t *sizes, const int64_t *strides, int dtype, em_device device, em_tensor **out) {
+em_status em_tensor_new_strided(int ndim, const int64_t *sizes, const int64_t *strides, int dtype, em_device device,
+                                em_tensor **out) {
   if (strides == NULL) return em_tensor_new(ndim, sizes, dtype, device, out);
   EM_PASS(check_sizes(ndim, sizes));
   size_t nbytes;
@@ -177,12 +180,15 @@ void em_tensor_free(em_tensor *t) {
   em_free(t, sizeof *t);
 }
 
-bool em_tensor_same_sizes(const em_tensor *a, const em_tensor *b) { return em_shape_equal(a->ndim, a->sizes, b->ndim, b->sizes); }
+bool em_tensor_same_sizes(const em_tensor *a, const em_tensor *b) {
+  return em_shape_equal(a->ndim, a->sizes, b->ndim, b->sizes);
+}
 
 em_status em_tensor_item(em_tensor *t, em_scalar *out) {
   if (t->numel != 1)
     return em_fail(EM_ERR_RUNTIME, "a Tensor with %lld elements cannot be converted to Scalar", (long long)t->numel);
-  if (t->device.type == EM_DEVICE_META) return em_fail(EM_ERR_RUNTIME, "Tensor.item() cannot be called on meta tensors");
+  if (t->device.type == EM_DEVICE_META)
+    return em_fail(EM_ERR_RUNTIME, "Tensor.item() cannot be called on meta tensors");
   *out = em_scalar_load(t->dtype, em_tensor_data(t));
   return EM_OK;
 }

@@ -1,9 +1,10 @@
 // tensor.h: a tensor is a window over a storage: sizes, strides (in elements) and an offset. Everything that makes
 // it more than that (gradient, view, Python object) hangs on two pointers that are usually NULL.
 //
-// Invariants: strides >= 0; numel = product of sizes; EM_T_CONTIGUOUS says exactly "row-major dense" (size-1 dims free, numel 0
-// counts as contiguous); `keys` holds the device's key always, Alias unless the tensor was made in inference mode, Autograd when
-// the tensor requires grad or is a differentiable view. sizes/strides point into `dims` up to 6 dims, else to a block of 2*ndim.
+// Invariants: strides >= 0; numel = product of sizes; EM_T_CONTIGUOUS says exactly "row-major dense" (size-1 dims free,
+// numel 0 counts as contiguous); `keys` holds the device's key always, Alias unless the tensor was made in inference
+// mode, Autograd when the tensor requires grad or is a differentiable view. sizes/strides point into `dims` up to 6
+// dims, else to a block of 2*ndim.
 #ifndef EMBER_CORE_TENSOR_H
 #define EMBER_CORE_TENSOR_H
 #include "scalar.h"
@@ -79,11 +80,12 @@ struct em_tensor {
 // Contiguous tensor with undefined contents. New reference.
 EM_PRIV em_status em_tensor_new(int ndim, const int64_t *sizes, int dtype, em_device device, em_tensor **out);
 // As above with given strides (>= 0); the storage holds just what they reach. strides NULL: contiguous.
-EM_PRIV em_status em_tensor_new_strided(int ndim, const int64_t *sizes, const int64_t *strides, int dtype, em_device device,
-                                        em_tensor **out);
-// Window over an existing storage (retained). Checks nothing but sizes >= 0: callers check bounds (em_shape_check_storage).
-EM_PRIV em_status em_tensor_new_window(em_storage *storage, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset,
-                                       int dtype, em_tensor **out);
+EM_PRIV em_status em_tensor_new_strided(int ndim, const int64_t *sizes, const int64_t *strides, int dtype,
+                                        em_device device, em_tensor **out);
+// Window over an existing storage (retained). Checks nothing but sizes >= 0: callers check bounds
+// (em_shape_check_storage).
+EM_PRIV em_status em_tensor_new_window(em_storage *storage, int ndim, const int64_t *sizes, const int64_t *strides,
+                                       int64_t offset, int dtype, em_tensor **out);
 // Shares storage and version counter, has neither grad nor view info: what detach() and saved outputs need.
 EM_PRIV em_status em_tensor_alias(em_tensor *t, em_tensor **out);
 // 0-dim CPU tensor of a Python number: EM_T_WRAPPED, dtype bool, int64, float64 or complex128 with the exact value.
@@ -100,7 +102,9 @@ static inline size_t em_tensor_itemsize(const em_tensor *t) { return em_dtype_si
 static inline bool em_tensor_is_contiguous(const em_tensor *t) { return (t->flags & EM_T_CONTIGUOUS) != 0; }
 // First element's address. Only kernels and the iterator dereference it. NULL without bytes.
 static inline void *em_tensor_data(const em_tensor *t) {
-  return t->storage == NULL || t->storage->data == NULL ? NULL : (char *)t->storage->data + t->offset * (int64_t)em_tensor_itemsize(t);
+  return t->storage == NULL || t->storage->data == NULL
+             ? NULL
+             : (char *)t->storage->data + t->offset * (int64_t)em_tensor_itemsize(t);
 }
 EM_PRIV bool em_tensor_same_sizes(const em_tensor *a, const em_tensor *b);
 // The value of a one-element CPU tensor.
@@ -108,10 +112,12 @@ EM_PRIV em_status em_tensor_item(em_tensor *t, em_scalar *out);
 static inline uint32_t em_tensor_version(const em_tensor *t) { return em_version_get(t->version); }
 
 // --- change the window (never the bytes). Used on fresh tensors and by set_/resize_.
-EM_PRIV em_status em_tensor_set_window(em_tensor *t, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset);
+EM_PRIV em_status em_tensor_set_window(em_tensor *t, int ndim, const int64_t *sizes, const int64_t *strides,
+                                       int64_t offset);
 // Recomputes numel and EM_T_CONTIGUOUS after sizes/strides were written directly.
 EM_PRIV void em_tensor_refresh(em_tensor *t);
-EM_PRIV em_status em_tensor_resize(em_tensor *t, int ndim, const int64_t *sizes);  // contiguous, grows the storage if needed
+// contiguous, grows the storage if needed
+EM_PRIV em_status em_tensor_resize(em_tensor *t, int ndim, const int64_t *sizes);
 
 // --- autograd metadata, made on demand
 EM_PRIV em_status em_tensor_meta(em_tensor *t, em_autograd_meta **out);

@@ -8,7 +8,8 @@
 #include <string.h>
 #include "tls.h"
 
-// libgomp's stable entry points, called by name: the same pool for gcc, clang and oneDNN, and no -fopenmp at build time.
+// libgomp's stable entry points, called by name: the same pool for gcc, clang and oneDNN, and no -fopenmp at build
+// time.
 extern void GOMP_parallel(void (*fn)(void *), void *data, unsigned num_threads, unsigned flags);
 extern int omp_get_thread_num(void), omp_get_num_threads(void);
 
@@ -43,7 +44,8 @@ int em_threads_get(void) {
 em_status em_threads_set(int n) {
   if (n < 1) return em_fail(EM_ERR_RUNTIME, "set_num_threads expects a positive integer, got %d", n);
   if (atomic_load(&forked_after) && n > 1)
-    return em_warn("set_num_threads(%d): this process was forked after its parent had used threads; it stays at one thread", n);
+    return em_warn(
+        "set_num_threads(%d): this process was forked after its parent had used threads; it stays at one thread", n);
   atomic_store(&threads, n > 1024 ? 1024 : n);
   return EM_OK;
 }
@@ -58,7 +60,8 @@ typedef struct region {
   char text[512];
 } region;
 
-// Part w of the range belongs to thread w; when the run-time gave fewer threads than asked for, they take the rest in turn.
+// Part w of the range belongs to thread w; when the run-time gave fewer threads than asked for, they take the rest in
+// turn.
 static void region_worker(void *arg) {
   region *r = arg;
   for (int64_t begin = omp_get_thread_num() * r->step; begin < r->n; begin += omp_get_num_threads() * r->step) {

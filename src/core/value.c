@@ -74,7 +74,10 @@ void em_value_clear(em_value *v) {
       for (int64_t i = 0; i < old.list.n; i++) em_tensor_release(old.list.tensors[i]);
       em_free((void *)(uintptr_t)old.list.p, list_bytes(&old));
       break;
-    case EM_TAG_INTS: case EM_TAG_DOUBLES: case EM_TAG_BOOLS: case EM_TAG_SCALARS: em_free((void *)(uintptr_t)old.list.p, list_bytes(&old)); break;
+    case EM_TAG_INTS:
+    case EM_TAG_DOUBLES:
+    case EM_TAG_BOOLS:
+    case EM_TAG_SCALARS: em_free((void *)(uintptr_t)old.list.p, list_bytes(&old)); break;
     case EM_TAG_OPAQUE: if (old.opaque.release != NULL) old.opaque.release(old.opaque.ptr); break;
     default: break;
   }

@@ -28,7 +28,13 @@ typedef enum em_tag {
   EM_TAG_OPAQUE,     // ptr with a release function: an object of the host language
 } em_tag;
 
-typedef enum em_memory_format { EM_FORMAT_NONE = -1, EM_FORMAT_CONTIGUOUS, EM_FORMAT_PRESERVE, EM_FORMAT_CHANNELS_LAST, EM_FORMAT_CHANNELS_LAST_3D } em_memory_format;
+typedef enum em_memory_format {
+  EM_FORMAT_NONE = -1,
+  EM_FORMAT_CONTIGUOUS,
+  EM_FORMAT_PRESERVE,
+  EM_FORMAT_CHANNELS_LAST,
+  EM_FORMAT_CHANNELS_LAST_3D
+} em_memory_format;
 
 // Lists and optionals as the typed convention passes them, by value.
 typedef struct em_ints { const int64_t *p; int64_t n; } em_ints;             // n = -1: int[]? not given
@@ -60,7 +66,17 @@ typedef struct em_value {
     em_device device;
     struct em_generator *generator;
     const char *string;
-    struct { union { const void *p; em_tensor *const *tensors; const int64_t *ints; const double *doubles; const uint8_t *bools; const em_scalar *scalars; }; int64_t n; } list;
+    struct {
+      union {
+        const void *p;
+        em_tensor *const *tensors;
+        const int64_t *ints;
+        const double *doubles;
+        const uint8_t *bools;
+        const em_scalar *scalars;
+      };
+      int64_t n;
+    } list;
     struct { void *ptr; void (*release)(void *); } opaque;
   };
   uint8_t tag;    // em_tag
@@ -71,11 +87,32 @@ static inline em_value em_value_none(void) { em_value v = {.tag = EM_TAG_NONE}; 
 static inline em_value em_value_int(int64_t i) { em_value v = {.i = i, .tag = EM_TAG_INT}; return v; }
 static inline em_value em_value_bool(bool b) { em_value v = {.i = b, .tag = EM_TAG_BOOL}; return v; }
 static inline em_value em_value_double(double d) { em_value v = {.d = d, .tag = EM_TAG_DOUBLE}; return v; }
-static inline em_value em_value_scalar(em_scalar s) { em_value v = {.scalar = s, .tag = s.kind == EM_SCALAR_NONE ? EM_TAG_NONE : EM_TAG_SCALAR}; return v; }
-static inline em_value em_value_tensor(em_tensor *t) { em_value v = {.tensor = t, .tag = t == NULL ? EM_TAG_NONE : EM_TAG_TENSOR}; return v; }  // borrowed
-static inline em_value em_value_tensor_steal(em_tensor *t) { em_value v = em_value_tensor(t); v.owned = t != NULL; return v; }
-static inline em_value em_value_ints(em_ints l) { em_value v = {.tag = l.n < 0 ? EM_TAG_NONE : EM_TAG_INTS}; v.list.ints = l.p; v.list.n = l.n; return v; }
-static inline em_value em_value_tensors(em_tensors l) { em_value v = {.tag = EM_TAG_TENSORS}; v.list.tensors = l.p; v.list.n = l.n; return v; }
+static inline em_value em_value_scalar(em_scalar s) {
+  em_value v = {.scalar = s, .tag = s.kind == EM_SCALAR_NONE ? EM_TAG_NONE : EM_TAG_SCALAR};
+  return v;
+}
+// borrowed
+static inline em_value em_value_tensor(em_tensor *t) {
+  em_value v = {.tensor = t, .tag = t == NULL ? EM_TAG_NONE : EM_TAG_TENSOR};
+  return v;
+}
+static inline em_value em_value_tensor_steal(em_tensor *t) {
+  em_value v = em_value_tensor(t);
+  v.owned = t != NULL;
+  return v;
+}
+static inline em_value em_value_ints(em_ints l) {
+  em_value v = {.tag = l.n < 0 ? EM_TAG_NONE : EM_TAG_INTS};
+  v.list.ints = l.p;
+  v.list.n = l.n;
+  return v;
+}
+static inline em_value em_value_tensors(em_tensors l) {
+  em_value v = {.tag = EM_TAG_TENSORS};
+  v.list.tensors = l.p;
+  v.list.n = l.n;
+  return v;
+}
 // Deep copy that owns everything (tensors retained).
 EM_PRIV em_status em_value_copy(const em_value *v, em_value *out);
 EM_PRIV void em_value_clear(em_value *v);

@@ -1,19 +1,28 @@
-// autocast.c: mixed precision as a layer. One boxed function, registered at the Autocast key for the operators of PyTorch's CPU
-// lists, casts their arguments and calls below. It knows nothing of the operators but their list; autograd, which lies below,
-// records the casts like any other operator. While nobody uses autocast no operator has this key in its mask.
+// autocast.c: mixed precision as a layer. One boxed function, registered at the Autocast key for the operators of
+// PyTorch's CPU lists, casts their arguments and calls below. It knows nothing of the operators but their list;
+// autograd, which lies below, records the casts like any other operator. While nobody uses autocast no operator has
+// this key in its mask.
 #include "autocast.h"
 #include <string.h>
 #include "gen_ops.h"
 
 enum { LOWER = 1, FLOAT32, WIDEST };
-static const struct { const char *name; int policy; } lists[] = {
-    {"mm", LOWER}, {"bmm", LOWER}, {"addmm", LOWER}, {"baddbmm", LOWER}, {"matmul", LOWER}, {"linear", LOWER}, {"mv", LOWER}, {"addmv", LOWER}, {"dot", LOWER},
-    {"mse_loss", FLOAT32}, {"nll_loss", FLOAT32}, {"nll_loss2d", FLOAT32}, {"l1_loss", FLOAT32}, {"binary_cross_entropy", FLOAT32}, {"prod", FLOAT32},
-    {"view_as_complex", FLOAT32}, {"cat", WIDEST}, {"stack", WIDEST},
+static const struct { const char *name; int policy;
+} lists[] = {
+    {"mm", LOWER},         {"bmm", LOWER},
+    {"addmm", LOWER},      {"baddbmm", LOWER},
+    {"matmul", LOWER},     {"linear", LOWER},
+    {"mv", LOWER},         {"addmv", LOWER},
+    {"dot", LOWER},        {"mse_loss", FLOAT32},
+    {"nll_loss", FLOAT32}, {"nll_loss2d", FLOAT32},
+    {"l1_loss", FLOAT32},  {"binary_cross_entropy", FLOAT32},
+    {"prod", FLOAT32},     {"view_as_complex", FLOAT32},
+    {"cat", WIDEST},       {"stack", WIDEST},
 };
 
 static bool castable(const em_tensor *t) {
-  return t != NULL && t->device.type == EM_DEVICE_CPU && (t->dtype == EM_F32 || t->dtype == EM_BF16 || t->dtype == EM_F16);
+  return t != NULL && t->device.type == EM_DEVICE_CPU &&
+         (t->dtype == EM_F32 || t->dtype == EM_BF16 || t->dtype == EM_F16);
 }
 static int target_of(int policy, const em_operator *op, const em_value *args) {
   if (policy == LOWER) return em_autocast_dtype();
@@ -27,7 +36,8 @@ static int target_of(int policy, const em_operator *op, const em_value *args) {
   return widest;
 }
 static em_status cast(em_tensor *t, int dtype, em_tensor **out) {
-  if (castable(t) && t->dtype != dtype) return em_call__to_copy(t, dtype, -1, EM_DEVICE_NONE, -1, false, EM_FORMAT_NONE, out);
+  if (castable(t) && t->dtype != dtype)
+    return em_call__to_copy(t, dtype, -1, EM_DEVICE_NONE, -1, false, EM_FORMAT_NONE, out);
   *out = em_tensor_retain(t);
   return EM_OK;
 }
@@ -74,14 +84,18 @@ static em_status install(void) {
   for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
     for (em_operator *op = em_operator_find_first("aten", lists[i].name); op != NULL; op = op->next_overload)
       if (op->variant == EM_FUNCTIONAL)
-        EM_PASS(em_operator_set_boxed(op, EM_KEY_Autocast, autocast, (void *)(intptr_t)lists[i].policy, NULL, "autocast"));
+        EM_PASS(
+            em_operator_set_boxed(op, EM_KEY_Autocast, autocast, (void *)(intptr_t)lists[i].policy, NULL, "autocast"));
   installed = true;
   return EM_OK;
 }
 em_status em_autocast_set(bool enabled, int dtype) {
   if (dtype >= 0 && dtype != EM_BF16 && dtype != EM_F16)
-    return em_fail(EM_ERR_RUNTIME, "In CPU autocast, but the target dtype is not supported: CPU Autocast only supports dtype of torch.bfloat16, "
-                                   "torch.float16 currently, got %s", em_dtype_name(dtype));
+    return em_fail(
+        EM_ERR_RUNTIME,
+        "In CPU autocast, but the target dtype is not supported: CPU Autocast only supports dtype of torch.bfloat16, "
+        "torch.float16 currently, got %s",
+        em_dtype_name(dtype));
   EM_PASS(install());
   if (dtype >= 0) em_priv_tls.autocast_dtype = dtype + 1;  // 0: never set
   if (enabled) em_priv_tls.include |= EM_KEYBIT(EM_KEY_Autocast);

@@ -27,9 +27,12 @@ em_status em_priv_no_kernel(const em_operator *op, uint64_t arg_keys) {
   const char *backend = left == 0 ? "(none)" : names[em_priv_top_key(left)];
   char have[256] = "";
   for (int k = EM_NUM_KEYS - 1; k >= 0; k--)
-    if (op->mask & EM_KEYBIT(k)) snprintf(have + strlen(have), sizeof have - strlen(have), "%s%s", have[0] ? ", " : "", names[k]);
-  return em_fail(EM_ERR_NOT_IMPLEMENTED, "Could not run '%s' with arguments from the '%s' backend. '%s' is only available for these backends: [%s].",
-                 op->full, backend, op->full, have);
+    if (op->mask & EM_KEYBIT(k))
+      snprintf(have + strlen(have), sizeof have - strlen(have), "%s%s", have[0] ? ", " : "", names[k]);
+  return em_fail(
+      EM_ERR_NOT_IMPLEMENTED,
+      "Could not run '%s' with arguments from the '%s' backend. '%s' is only available for these backends: [%s].",
+      op->full, backend, op->full, have);
 }
 em_status em_redispatch_boxed(const em_operator *op, uint64_t ks, const em_value *args, em_value *rets) {
   ks &= op->mask;

@@ -1,5 +1,6 @@
 // log.c: the lights of the dispatcher. Two boxed fallbacks that see every operator:
-//   EMBER_LOG=dispatch  at the Tracer key, above all layers: for each call the layers that it will pass, the kernel at the bottom,
+//   EMBER_LOG=dispatch  at the Tracer key, above all layers: for each call the layers that it will pass, the kernel at
+//   the bottom,
 //                       and the bytes of its results
 //   EMBER_LOG=ops       at the Capture key, below autograd: the operators as a backend sees them, gradients included
 // Lines go to stderr, one a call, indented by depth (a composite's parts stand under it).
@@ -16,7 +17,8 @@ static int64_t result_bytes(const em_operator *op, const em_value *rets) {
   for (int i = 0; i < op->nrets; i++) {
     if (rets[i].tag == EM_TAG_TENSOR) n += rets[i].tensor->numel * (int64_t)em_tensor_itemsize(rets[i].tensor);
     if (rets[i].tag == EM_TAG_TENSORS)
-      for (int64_t k = 0; k < rets[i].list.n; k++) n += rets[i].list.tensors[k]->numel * (int64_t)em_tensor_itemsize(rets[i].list.tensors[k]);
+      for (int64_t k = 0; k < rets[i].list.n; k++)
+        n += rets[i].list.tensors[k]->numel * (int64_t)em_tensor_itemsize(rets[i].list.tensors[k]);
   }
   return n;
 }
@@ -24,17 +26,22 @@ static void put_value(char *buf, size_t size, const em_value *v) {
   size_t at = strlen(buf);
   char text[256];
   switch (v->tag) {
-    case EM_TAG_TENSOR: snprintf(buf + at, size - at, "%s%s", em_dtype_name(v->tensor->dtype), em_shape_format(v->tensor->ndim, v->tensor->sizes, text, sizeof text)); break;
-    case EM_TAG_TENSORS: snprintf(buf + at, size - at, "[%lld tensors]", (long long)v->list.n); break;
-    case EM_TAG_INTS: snprintf(buf + at, size - at, "%s", em_shape_format((int)v->list.n, v->list.ints, text, sizeof text)); break;
-    case EM_TAG_NONE: snprintf(buf + at, size - at, "None"); break;
-    case EM_TAG_BOOL: snprintf(buf + at, size - at, v->i ? "True" : "False"); break;
-    case EM_TAG_INT: snprintf(buf + at, size - at, "%lld", (long long)v->i); break;
-    case EM_TAG_DOUBLE: snprintf(buf + at, size - at, "%g", v->d); break;
-    case EM_TAG_SCALAR: snprintf(buf + at, size - at, "%g", em_scalar_to_double(v->scalar)); break;
-    case EM_TAG_DTYPE: snprintf(buf + at, size - at, "%s", em_dtype_name((int)v->i)); break;
-    case EM_TAG_STRING: snprintf(buf + at, size - at, "'%.40s'", v->string); break;
-    default: snprintf(buf + at, size - at, "..."); break;
+  case EM_TAG_TENSOR:
+    snprintf(buf + at, size - at, "%s%s", em_dtype_name(v->tensor->dtype),
+             em_shape_format(v->tensor->ndim, v->tensor->sizes, text, sizeof text));
+    break;
+  case EM_TAG_TENSORS: snprintf(buf + at, size - at, "[%lld tensors]", (long long)v->list.n); break;
+  case EM_TAG_INTS:
+    snprintf(buf + at, size - at, "%s", em_shape_format((int)v->list.n, v->list.ints, text, sizeof text));
+    break;
+  case EM_TAG_NONE: snprintf(buf + at, size - at, "None"); break;
+  case EM_TAG_BOOL: snprintf(buf + at, size - at, v->i ? "True" : "False"); break;
+  case EM_TAG_INT: snprintf(buf + at, size - at, "%lld", (long long)v->i); break;
+  case EM_TAG_DOUBLE: snprintf(buf + at, size - at, "%g", v->d); break;
+  case EM_TAG_SCALAR: snprintf(buf + at, size - at, "%g", em_scalar_to_double(v->scalar)); break;
+  case EM_TAG_DTYPE: snprintf(buf + at, size - at, "%s", em_dtype_name((int)v->i)); break;
+  case EM_TAG_STRING: snprintf(buf + at, size - at, "'%.40s'", v->string); break;
+  default: snprintf(buf + at, size - at, "..."); break;
   }
 }
 static void put_call(char *buf, size_t size, const em_operator *op, const em_value *args) {
@@ -47,7 +54,8 @@ static void put_call(char *buf, size_t size, const em_operator *op, const em_val
 }
 
 // Tracer: above everything. Prints after the call, when the bytes are known; depth tells what ran inside.
-static em_status trace_dispatch(const em_operator *op, uint64_t ks, void *context, const em_value *args, em_value *rets) {
+static em_status trace_dispatch(const em_operator *op, uint64_t ks, void *context, const em_value *args,
+                                em_value *rets) {
   static const char *const names[] = EM_KEY_NAMES;
   (void)context;
   uint64_t below = ks & EM_KEYS_BELOW(EM_KEY_Tracer), left = below & op->mask;
@@ -55,15 +63,16 @@ static em_status trace_dispatch(const em_operator *op, uint64_t ks, void *contex
   while (left != 0) {
     int k = em_priv_top_key(left);
     const em_slot *s = &op->slots[k];
-    snprintf(layers + strlen(layers), sizeof layers - strlen(layers), "%s%s(%s)", layers[0] ? " > " : "", names[k], s->name != NULL ? s->name : "boxed");
+    snprintf(layers + strlen(layers), sizeof layers - strlen(layers), "%s%s(%s)", layers[0] ? " > " : "", names[k],
+             s->name != NULL ? s->name : "boxed");
     if (EM_KEYBIT(k) & EM_BACKEND_KEYS) break;
     left &= EM_KEYS_BELOW(k);
   }
   depth++;
   em_status st = em_redispatch_boxed(op, below, args, rets);
   depth--;
-  fprintf(stderr, "[dispatch] %*s%s  %s  %lld bytes%s\n", 2 * depth, "", op->full, layers, (long long)(st == EM_OK ? result_bytes(op, rets) : 0),
-          st == EM_OK ? "" : "  FAILED");
+  fprintf(stderr, "[dispatch] %*s%s  %s  %lld bytes%s\n", 2 * depth, "", op->full, layers,
+          (long long)(st == EM_OK ? result_bytes(op, rets) : 0), st == EM_OK ? "" : "  FAILED");
   return st;
 }
 static em_status trace_ops(const em_operator *op, uint64_t ks, void *context, const em_value *args, em_value *rets) {
@@ -77,7 +86,8 @@ static em_status trace_ops(const em_operator *op, uint64_t ks, void *context, co
 em_status em_log_enable(const char *what, bool on) {
   int key = strcmp(what, "dispatch") == 0 ? EM_KEY_Tracer : strcmp(what, "ops") == 0 ? EM_KEY_Capture : -1;
   if (key < 0) return em_fail(EM_ERR_VALUE, "EMBER_LOG: unknown subject '%s' (known: dispatch, ops, libs)", what);
-  EM_PASS(em_dispatch_set_fallback(key, on ? (key == EM_KEY_Tracer ? trace_dispatch : trace_ops) : NULL, NULL, NULL, on ? "log" : NULL));
+  EM_PASS(em_dispatch_set_fallback(key, on ? (key == EM_KEY_Tracer ? trace_dispatch : trace_ops) : NULL, NULL, NULL,
+                                   on ? "log" : NULL));
   if (on) {
     em_priv_tls.include |= EM_KEYBIT(key);
     em_priv_default_include |= EM_KEYBIT(key);

@@ -2,20 +2,43 @@
 //
 // An operator has one slot a key. A call computes the effective key set
 //     (keys of tensor arguments | thread's include) & ~thread's exclude & operator's mask
-// and runs the slot of its highest bit. `mask` holds the keys with something to run, so a layer that does not care about an
-// operator costs nothing. The typed function of a slot is never NULL for a key in `mask`: where only a boxed function is
-// registered, it is the generated adapter that boxes and calls it.
+// and runs the slot of its highest bit. `mask` holds the keys with something to run, so a layer that does not care
+// about an operator costs nothing. The typed function of a slot is never NULL for a key in `mask`: where only a boxed
+// function is registered, it is the generated adapter that boxes and calls it.
 #ifndef EMBER_DISPATCH_OPERATOR_H
 #define EMBER_DISPATCH_OPERATOR_H
 #include "../core/value.h"
 
 // --- schema: what the generator knows about each argument, in tables; the parser of the bridge works from it.
 typedef enum em_type {
-  EM_TYPE_TENSOR, EM_TYPE_TENSOR_LIST, EM_TYPE_OPT_TENSOR_LIST /* Tensor?[] */, EM_TYPE_SCALAR, EM_TYPE_SCALAR_LIST, EM_TYPE_INT, EM_TYPE_SYMINT,
-  EM_TYPE_INT_LIST, EM_TYPE_DOUBLE, EM_TYPE_DOUBLE_LIST, EM_TYPE_BOOL, EM_TYPE_BOOL_LIST, EM_TYPE_DTYPE, EM_TYPE_LAYOUT, EM_TYPE_DEVICE,
-  EM_TYPE_MEMORY_FORMAT, EM_TYPE_GENERATOR, EM_TYPE_STRING, EM_TYPE_DIMNAME /* never matches */
+  EM_TYPE_TENSOR,
+  EM_TYPE_TENSOR_LIST,
+  EM_TYPE_OPT_TENSOR_LIST /* Tensor?[] */,
+  EM_TYPE_SCALAR,
+  EM_TYPE_SCALAR_LIST,
+  EM_TYPE_INT,
+  EM_TYPE_SYMINT,
+  EM_TYPE_INT_LIST,
+  EM_TYPE_DOUBLE,
+  EM_TYPE_DOUBLE_LIST,
+  EM_TYPE_BOOL,
+  EM_TYPE_BOOL_LIST,
+  EM_TYPE_DTYPE,
+  EM_TYPE_LAYOUT,
+  EM_TYPE_DEVICE,
+  EM_TYPE_MEMORY_FORMAT,
+  EM_TYPE_GENERATOR,
+  EM_TYPE_STRING,
+  EM_TYPE_DIMNAME /* never matches */
 } em_type;
-enum { EM_ARG_OPTIONAL = 1 /* T? */, EM_ARG_KWARG_ONLY = 2, EM_ARG_MUTATED = 4 /* (a!) */, EM_ARG_OUT = 8, EM_ARG_HAS_DEFAULT = 16, EM_ARG_ALIASED = 32 /* (a) */ };
+enum {
+  EM_ARG_OPTIONAL = 1 /* T? */,
+  EM_ARG_KWARG_ONLY = 2,
+  EM_ARG_MUTATED = 4 /* (a!) */,
+  EM_ARG_OUT = 8,
+  EM_ARG_HAS_DEFAULT = 16,
+  EM_ARG_ALIASED = 32 /* (a) */
+};
 typedef struct em_arg {
   const char *name;
   uint8_t type;          // em_type
@@ -26,9 +49,10 @@ typedef struct em_arg {
 typedef enum em_variant { EM_FUNCTIONAL, EM_INPLACE, EM_OUT } em_variant;
 
 struct em_operator;
-// Boxed function: `args` has op->nargs borrowed values; it fills op->nrets new results. In-place and out= operators return
-// their written arguments.
-typedef em_status (*em_boxed_fn)(const struct em_operator *op, uint64_t ks, void *context, const em_value *args, em_value *rets);
+// Boxed function: `args` has op->nargs borrowed values; it fills op->nrets new results. In-place and out= operators
+// return their written arguments.
+typedef em_status (*em_boxed_fn)(const struct em_operator *op, uint64_t ks, void *context, const em_value *args,
+                                 em_value *rets);
 typedef void (*em_any_fn)(void);
 
 typedef struct em_slot {
@@ -39,7 +63,17 @@ typedef struct em_slot {
   void (*context_release)(void *);
 } em_slot;
 
-enum { EM_OP_COMPOSITE = 1 /* parts record, no derivative */, EM_OP_VIEW = 2, EM_OP_INPLACE = 4, EM_OP_OUT = 8, EM_OP_USER = 16, EM_OP_NONDETERMINISTIC = 32, EM_OP_DATA_SHAPE = 64, EM_OP_FACTORY = 128, EM_OP_STRUCTURED = 256 };
+enum {
+  EM_OP_COMPOSITE = 1 /* parts record, no derivative */,
+  EM_OP_VIEW = 2,
+  EM_OP_INPLACE = 4,
+  EM_OP_OUT = 8,
+  EM_OP_USER = 16,
+  EM_OP_NONDETERMINISTIC = 32,
+  EM_OP_DATA_SHAPE = 64,
+  EM_OP_FACTORY = 128,
+  EM_OP_STRUCTURED = 256
+};
 
 typedef struct em_operator {
   uint64_t mask;                  // keys with a slot or a fallback that applies here
@@ -54,7 +88,8 @@ typedef struct em_operator {
   const uint8_t *ret_types;       // em_type, nrets values
   // Boxed entry to a typed function: unboxes args, calls fn(ks, ...), boxes results. One a signature.
   em_status (*unbox)(em_any_fn fn, uint64_t ks, const em_value *args, em_value *rets);
-  em_any_fn box;                  // typed function that boxes its arguments and calls slot.boxed of the top key; one an operator
+  // typed function that boxes its arguments and calls slot.boxed of the top key; one an operator
+  em_any_fn box;
   em_slot slots[EM_NUM_KEYS];     // effective: the host's kernel, else the generated one, else the key's fallback
   struct em_op_extra *extra;      // registrations beside the generated ones; NULL until there is one (registry.c)
   struct em_operator *next_overload;  // same name and namespace, in declaration order
@@ -70,18 +105,23 @@ static inline uint64_t em_priv_keys(const em_operator *op, uint64_t arg_keys) {
 // No kernel: NotImplementedError "Could not run 'aten::mm' with arguments from the 'Meta' backend..."
 EM_PRIV em_status em_priv_no_kernel(const em_operator *op, uint64_t arg_keys) __attribute__((cold));
 
-// --- registration (src/dispatch/registry.c). Not thread-safe against calls of the same operator; the host's lock guards it.
+// --- registration (src/dispatch/registry.c). Not thread-safe against calls of the same operator; the host's lock
+// guards it.
 EM_PRIV em_operator *em_operator_find(const char *ns, const char *name, const char *overload);  // NULL if unknown
 EM_PRIV em_operator *em_operator_find_first(const char *ns, const char *name);                  // first overload
 EM_PRIV size_t em_operator_count(void);
 EM_PRIV em_operator *em_operator_at(size_t i);
 EM_PRIV void em_priv_register_table(em_operator **ops, size_t n);  // generated operators, at load
 EM_PRIV void em_priv_set_kernel(em_operator *op, int key, em_any_fn fn, const char *name);
-// Kernel from the host or a C program for any key of any operator; NULL `fn` removes it and restores what was there before.
-EM_PRIV em_status em_operator_set_boxed(em_operator *op, int key, em_boxed_fn fn, void *context, void (*release)(void *), const char *name);
+// Kernel from the host or a C program for any key of any operator; NULL `fn` removes it and restores what was there
+// before.
+EM_PRIV em_status em_operator_set_boxed(em_operator *op, int key, em_boxed_fn fn, void *context,
+                                        void (*release)(void *), const char *name);
 // Fallback for a key: runs for every non-composite operator without a kernel of its own there. NULL removes.
-EM_PRIV em_status em_dispatch_set_fallback(int key, em_boxed_fn fn, void *context, void (*release)(void *), const char *name);
-// A new operator from a schema string ("my::f(Tensor x, int n=2) -> Tensor"). EM_ERR_RUNTIME with position on bad schemas.
+EM_PRIV em_status em_dispatch_set_fallback(int key, em_boxed_fn fn, void *context, void (*release)(void *),
+                                           const char *name);
+// A new operator from a schema string ("my::f(Tensor x, int n=2) -> Tensor"). EM_ERR_RUNTIME with position on bad
+// schemas.
 EM_PRIV em_status em_operator_define(const char *schema, em_operator **out);
 // Parses a schema into an operator without registering it (test: every row read as the generator read it).
 EM_PRIV em_status em_schema_parse(const char *schema, em_operator **out);

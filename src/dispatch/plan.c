@@ -31,10 +31,13 @@ em_status em_plan_resize_out(em_tensor *out, int ndim, const int64_t *sizes, con
   if (em_shape_equal(out->ndim, out->sizes, ndim, sizes)) return EM_OK;
   if (out->numel != 0) {
     char a[256], b[256];
-    EM_PASS(em_warn("An output with one or more elements was resized since it had shape %s, which does not match the required output shape %s. "
-                    "This behavior is deprecated, and in a future PyTorch release outputs will not be resized unless they have zero elements. "
-                    "You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
-                    em_shape_format(out->ndim, out->sizes, a, sizeof a), em_shape_format(ndim, sizes, b, sizeof b)));
+    EM_PASS(
+        em_warn("An output with one or more elements was resized since it had shape %s, which does not match the "
+                "required output shape %s. "
+                "This behavior is deprecated, and in a future PyTorch release outputs will not be resized unless they "
+                "have zero elements. "
+                "You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
+                em_shape_format(out->ndim, out->sizes, a, sizeof a), em_shape_format(ndim, sizes, b, sizeof b)));
   }
   EM_PASS(em_tensor_resize(out, ndim, sizes));
   if (strides == NULL) return EM_OK;
@@ -45,16 +48,20 @@ em_status em_plan_resize_out(em_tensor *out, int ndim, const int64_t *sizes, con
 }
 static em_status check_cast(int from, int to) {
   if (EM_LIKELY(from == to || em_dtype_can_cast(from, to))) return EM_OK;
-  return em_fail(EM_ERR_RUNTIME, "result type %s can't be cast to the desired output type %s", em_dtype_scalar_name(from), em_dtype_scalar_name(to));
+  return em_fail(EM_ERR_RUNTIME, "result type %s can't be cast to the desired output type %s",
+                 em_dtype_scalar_name(from), em_dtype_scalar_name(to));
 }
-em_status em_plan_prepare_out(em_plan *p, int i, em_tensor *out, em_tensor *const *inputs, int ninputs, bool contiguous, em_tensor **target) {
+em_status em_plan_prepare_out(em_plan *p, int i, em_tensor *out, em_tensor *const *inputs, int ninputs, bool contiguous,
+                              em_tensor **target) {
   em_plan_output *o = &p->out[i];
   if (out->device.type != p->device.type)
-    return em_fail(EM_ERR_RUNTIME, "Expected out tensor to have device %s, but got %s instead", p->device.type == EM_DEVICE_META ? "meta" : "cpu",
+    return em_fail(EM_ERR_RUNTIME, "Expected out tensor to have device %s, but got %s instead",
+                   p->device.type == EM_DEVICE_META ? "meta" : "cpu",
                    out->device.type == EM_DEVICE_META ? "meta" : "cpu");
   EM_PASS(check_cast(o->dtype, out->dtype));
   bool overlaps = false;
-  for (int k = 0; k < ninputs; k++) overlaps |= inputs[k] != NULL && em_shape_pair_overlap(out, inputs[k]) != EM_PAIR_NO;
+  for (int k = 0; k < ninputs; k++)
+    overlaps |= inputs[k] != NULL && em_shape_pair_overlap(out, inputs[k]) != EM_PAIR_NO;
   bool resized = !em_shape_equal(out->ndim, out->sizes, o->ndim, o->sizes);
   if (!resized) EM_PASS(em_shape_assert_no_internal_overlap(out));
   if (!overlaps || resized) EM_PASS(em_plan_resize_out(out, o->ndim, o->sizes, o->strided ? o->strides : NULL));
@@ -73,7 +80,8 @@ em_status em_plan_check_inplace(em_plan *p, em_tensor *self) {
   em_plan_output *o = &p->out[0];
   if (!em_shape_equal(o->ndim, o->sizes, self->ndim, self->sizes)) {
     char a[256], b[256];
-    return em_fail(EM_ERR_RUNTIME, "output with shape %s doesn't match the broadcast shape %s", em_shape_format(self->ndim, self->sizes, a, sizeof a),
+    return em_fail(EM_ERR_RUNTIME, "output with shape %s doesn't match the broadcast shape %s",
+                   em_shape_format(self->ndim, self->sizes, a, sizeof a),
                    em_shape_format(o->ndim, o->sizes, b, sizeof b));
   }
   return check_cast(o->dtype, self->dtype);
@@ -82,7 +90,8 @@ em_status em_plan_check_inplace(em_plan *p, em_tensor *self) {
 em_status em_view_entry(em_tensor *self, const em_geometry *g, em_tensor **out) {
   em_tensor *t;
   EM_PASS(em_tensor_new_window(self->storage, g->ndim, g->sizes, g->strides, g->offset, g->dtype, &t));
-  // A view lives by its base's rules: an inference view of a normal tensor is normal, and the version counter is the base's.
+  // A view lives by its base's rules: an inference view of a normal tensor is normal, and the version counter is the
+  // base's.
   t->keys = (self->keys & ~EM_KEYBIT(EM_KEY_Autograd));
   t->flags = (uint16_t)((t->flags & EM_T_CONTIGUOUS) | (self->flags & EM_T_INFERENCE));
   t->version = self->version;
@@ -101,7 +110,8 @@ em_status em_priv_write_out(em_tensor *out, em_tensor *result) {
 em_status em_priv_write_inplace(em_tensor *self, em_tensor *result) {
   if (!em_tensor_same_sizes(self, result)) {
     char a[256], b[256];
-    return em_fail(EM_ERR_RUNTIME, "output with shape %s doesn't match the broadcast shape %s", em_shape_format(self->ndim, self->sizes, a, sizeof a),
+    return em_fail(EM_ERR_RUNTIME, "output with shape %s doesn't match the broadcast shape %s",
+                   em_shape_format(self->ndim, self->sizes, a, sizeof a),
                    em_shape_format(result->ndim, result->sizes, b, sizeof b));
   }
   EM_PASS(check_cast(result->dtype, self->dtype));

@@ -21,18 +21,25 @@ typedef struct em_plan {
   int64_t attr[8];                // wrapped dims, counts: what the check worked out and the kernel needs again
 } em_plan;
 
-static inline void em_plan_init(em_plan *p) { p->nout = 0; p->workspace = 0; p->work = NULL; p->device = (em_device){EM_DEVICE_CPU, -1}; }
+static inline void em_plan_init(em_plan *p) {
+  p->nout = 0;
+  p->workspace = 0;
+  p->work = NULL;
+  p->device = (em_device){EM_DEVICE_CPU, -1};
+}
 // Declares the next output (contiguous). sizes are copied.
 EM_PRIV void em_plan_output_set(em_plan *p, int dtype, int ndim, const int64_t *sizes, em_device device);
 // Used by generated entries:
 EM_PRIV em_status em_plan_alloc(em_plan *p, int i, bool meta, em_tensor **out);
 EM_PRIV em_status em_plan_workspace(em_plan *p);
 EM_PRIV void em_plan_release(em_plan *p);  // frees the workspace
-// out=: checks castability ("result type Float can't be cast to the desired output type Long"), device, resizes with a warning; `*target` is
-// `out` itself or a temporary when out overlaps an input or has another dtype or strides a kernel can't write (kernels write any strides
-// unless `contiguous`).
-EM_PRIV em_status em_plan_prepare_out(em_plan *p, int i, em_tensor *out, em_tensor *const *inputs, int ninputs, bool contiguous, em_tensor **target);
-EM_PRIV em_status em_plan_commit_out(em_tensor *out, em_tensor *target, bool meta);  // copies when different, releases target
+// out=: checks castability ("result type Float can't be cast to the desired output type Long"), device, resizes with a
+// warning; `*target` is `out` itself or a temporary when out overlaps an input or has another dtype or strides a kernel
+// can't write (kernels write any strides unless `contiguous`).
+EM_PRIV em_status em_plan_prepare_out(em_plan *p, int i, em_tensor *out, em_tensor *const *inputs, int ninputs,
+                                      bool contiguous, em_tensor **target);
+// copies when different, releases target
+EM_PRIV em_status em_plan_commit_out(em_tensor *out, em_tensor *target, bool meta);
 // in-place: the planned output must have self's sizes and castable dtype.
 EM_PRIV em_status em_plan_check_inplace(em_plan *p, em_tensor *self);
 // Resize of a given output with PyTorch's warning when it had elements of another shape.

@@ -1,9 +1,9 @@
 // pointwise.c: runs a pointwise row. The iterator plans; a run whose operands have the loop's dtype and unit or zero
 // strides goes to the loop as it is, everything else passes through tiles that fit L1.
 //
-// Which rounding happens where: an operand of another dtype becomes the common dtype first, as PyTorch converts it, except
-// a number (0-dim operand or Scalar) beside f16 or bf16, which goes straight to f32: `a + s * b` rounds once. Integers
-// always pass through the common dtype, so that 300 beside int8 is 44.
+// Which rounding happens where: an operand of another dtype becomes the common dtype first, as PyTorch converts it,
+// except a number (0-dim operand or Scalar) beside f16 or bf16, which goes straight to f32: `a + s * b` rounds once.
+// Integers always pass through the common dtype, so that 300 beside int8 is 44.
 #include "pointwise.h"
 #include "../core/threads.h"
 #include <string.h>
@@ -57,8 +57,10 @@ em_status em_pw_attrs(const em_pw_desc *d, int slot, int common, const em_scalar
   return EM_OK;
 }
 
-bool em_pw_number2(const em_pw_desc *d, em_tensor *a, em_tensor *b, const em_scalar *attr, em_tensor **out, em_status *st) {
-  if (em_dtype_class_of(b->dtype) > em_dtype_class_of(a->dtype) || (a->ndim == 0 && !(b->flags & EM_T_WRAPPED))) return false;
+bool em_pw_number2(const em_pw_desc *d, em_tensor *a, em_tensor *b, const em_scalar *attr, em_tensor **out,
+                   em_status *st) {
+  if (em_dtype_class_of(b->dtype) > em_dtype_class_of(a->dtype) || (a->ndim == 0 && !(b->flags & EM_T_WRAPPED)))
+    return false;
   if (a->flags & EM_T_WRAPPED) return false;
   em_pw_loop loop = em_pw_direct(d, a->dtype);
   em_pw_buffer buf, value;
@@ -102,7 +104,10 @@ static em_status run_piece(void *context, char **data, const int64_t *strides, i
   for (int i = 0; i < nops; i++) {
     const pw_operand *o = &r->op[i];
     bool same = o->storage == o->loop;
-    how[i] = same && strides[i] == o->item ? AS_IS : i >= nout && strides[i] == 0 && n > 1 ? ONE_VALUE : same && n == 1 ? AS_IS : BY_TILE;
+    how[i] = same && strides[i] == o->item           ? AS_IS
+             : i >= nout && strides[i] == 0 && n > 1 ? ONE_VALUE
+             : same && n == 1                        ? AS_IS
+                                                     : BY_TILE;
     if (how[i] == ONE_VALUE) bcast |= 1u << (i - nout);
     if (how[i] == BY_TILE) direct = false;
   }
@@ -132,7 +137,9 @@ static em_status run_piece(void *context, char **data, const int64_t *strides, i
   return EM_OK;
 }
 
-static int between(int storage, int common, int loop) { return storage != common && common != loop ? common : EM_DTYPE_NONE; }
+static int between(int storage, int common, int loop) {
+  return storage != common && common != loop ? common : EM_DTYPE_NONE;
+}
 
 // Dtypes of every operand on its way between memory and the loop.
 static void plan_operands(pw_run *r, const em_iter *it, int slot) {
@@ -162,7 +169,8 @@ static void plan_operands(pw_run *r, const em_iter *it, int slot) {
   r->tile = TILE_BYTES / widest;
 }
 
-em_status em_pw_run(const em_pw_desc *d, uint32_t iter_flags, em_tensor *const *in, const em_scalar *attr, em_tensor **outs) {
+em_status em_pw_run(const em_pw_desc *d, uint32_t iter_flags, em_tensor *const *in, const em_scalar *attr,
+                    em_tensor **outs) {
   em_iter it;
   em_status st = EM_OK;
   em_iter_init(&it, iter_flags);
@@ -186,7 +194,8 @@ em_status em_pw_run(const em_pw_desc *d, uint32_t iter_flags, em_tensor *const *
     plan_operands(&r, &it, slot);
     EM_TRY(em_pw_attrs(d, slot, it.common, attr, r.attr.bytes));
     EM_TRY(em_iter_for_each(&it, run_piece, &r, EM_PW_GRAIN));
-    if (EM_UNLIKELY(atomic_load_explicit(&r.sticky, memory_order_relaxed) & EM_PW_DIV_ZERO)) EM_TRY(em_pw_division_by_zero());
+    if (EM_UNLIKELY(atomic_load_explicit(&r.sticky, memory_order_relaxed) & EM_PW_DIV_ZERO))
+      EM_TRY(em_pw_division_by_zero());
   }
   return em_iter_finish(&it, outs);
 fail:

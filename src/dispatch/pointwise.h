@@ -12,8 +12,9 @@
 enum { EM_CD_F32, EM_CD_F64, EM_CD_I64, EM_CD_C64, EM_CD_C128, EM_CD_BOOL, EM_CD_I32, EM_CD_COUNT, EM_CD_NONE = 255 };
 extern const uint8_t em_priv_cd_dtype[EM_CD_COUNT];
 
-// One loop: n elements. data[]: outputs first, then inputs, each contiguous or (bit i of `bcast`: input i) one value for all.
-// attr: attributes already converted to the loop's dtype. Returns sticky flags: EM_PW_DIV_ZERO. An output may be exactly an input.
+// One loop: n elements. data[]: outputs first, then inputs, each contiguous or (bit i of `bcast`: input i) one value
+// for all. attr: attributes already converted to the loop's dtype. Returns sticky flags: EM_PW_DIV_ZERO. An output may
+// be exactly an input.
 typedef uint32_t (*em_pw_loop)(char *const *data, uint32_t bcast, int64_t n, const void *attr);
 enum { EM_PW_DIV_ZERO = 1 };
 
@@ -30,8 +31,10 @@ typedef struct em_pw_desc {
   em_pw_loop const *loops;          // [EM_CD_COUNT] of the instruction set chosen at load
 } em_pw_desc;
 
-// Plans, allocates, loops. `outs` given for in-place and out= (EM_ITER_INPLACE, EM_ITER_OUT), else NULLs that receive new references.
-EM_PRIV em_status em_pw_run(const em_pw_desc *d, uint32_t iter_flags, em_tensor *const *in, const em_scalar *attr, em_tensor **outs);
+// Plans, allocates, loops. `outs` given for in-place and out= (EM_ITER_INPLACE, EM_ITER_OUT), else NULLs that receive
+// new references.
+EM_PRIV em_status em_pw_run(const em_pw_desc *d, uint32_t iter_flags, em_tensor *const *in, const em_scalar *attr,
+                            em_tensor **outs);
 // Generated: the tables of descriptors get the loops of the chosen instruction set.
 EM_PRIV em_status em_pw_attrs(const em_pw_desc *d, int slot, int common, const em_scalar *attr, void *buf);
 EM_PRIV em_status em_pw_division_by_zero(void) __attribute__((cold));
@@ -51,8 +54,10 @@ static inline em_pw_loop em_pw_direct(const em_pw_desc *d, int dtype) {
   return slot < EM_CD_COUNT && em_priv_cd_dtype[slot] == dtype ? d->loops[slot] : NULL;
 }
 
-// Attributes for a direct loop: the common dtype is the tensor's own, so no promoted attribute may be of a higher class.
-static inline bool em_pw_fast_attrs(const em_pw_desc *d, int dtype, const em_scalar *attr, em_pw_buffer *buf, em_status *st) {
+// Attributes for a direct loop: the common dtype is the tensor's own, so no promoted attribute may be of a higher
+// class.
+static inline bool em_pw_fast_attrs(const em_pw_desc *d, int dtype, const em_scalar *attr, em_pw_buffer *buf,
+                                    em_status *st) {
   static const uint8_t classes[] = {0, EM_CLASS_BOOL, EM_CLASS_INT, EM_CLASS_FLOAT, EM_CLASS_COMPLEX};
   for (int i = 0; i < d->nattr; i++)
     if ((d->promote_attr >> i & 1) && classes[attr[i].kind] > em_dtype_class_of(dtype)) return false;
@@ -64,8 +69,8 @@ static inline bool em_pw_fast_attrs(const em_pw_desc *d, int dtype, const em_sca
   return true;
 }
 
-static inline em_status em_pw_flat(const em_pw_desc *d, em_pw_loop loop, em_tensor *like, const char *a, const char *b, uint32_t bcast,
-                                   const void *attr, em_tensor **out) {
+static inline em_status em_pw_flat(const em_pw_desc *d, em_pw_loop loop, em_tensor *like, const char *a, const char *b,
+                                   uint32_t bcast, const void *attr, em_tensor **out) {
   em_tensor *t;
   EM_PASS(em_tensor_new(like->ndim, like->sizes, em_pw_result_dtype(d, like->dtype), like->device, &t));
   char *data[3] = {em_tensor_data(t), (char *)a, (char *)b};
@@ -77,7 +82,8 @@ static inline em_status em_pw_flat(const em_pw_desc *d, em_pw_loop loop, em_tens
   return EM_OK;
 }
 
-static inline bool em_pw_fast1(const em_pw_desc *d, em_tensor *a, const em_scalar *attr, em_tensor **out, em_status *st) {
+static inline bool em_pw_fast1(const em_pw_desc *d, em_tensor *a, const em_scalar *attr, em_tensor **out,
+                               em_status *st) {
   if (!(a->flags & EM_T_CONTIGUOUS) || a->numel > EM_PW_GRAIN) return false;
   em_pw_loop loop = em_pw_direct(d, a->dtype);
   em_pw_buffer buf;
@@ -88,9 +94,11 @@ static inline bool em_pw_fast1(const em_pw_desc *d, em_tensor *a, const em_scala
 }
 
 // A number beside a tensor: 0-dim and of no higher class, so that the result keeps the tensor's dtype and sizes.
-EM_PRIV bool em_pw_number2(const em_pw_desc *d, em_tensor *a, em_tensor *b, const em_scalar *attr, em_tensor **out, em_status *st);
+EM_PRIV bool em_pw_number2(const em_pw_desc *d, em_tensor *a, em_tensor *b, const em_scalar *attr, em_tensor **out,
+                           em_status *st);
 
-static inline bool em_pw_fast2(const em_pw_desc *d, em_tensor *a, em_tensor *b, const em_scalar *attr, em_tensor **out, em_status *st) {
+static inline bool em_pw_fast2(const em_pw_desc *d, em_tensor *a, em_tensor *b, const em_scalar *attr, em_tensor **out,
+                               em_status *st) {
   if (!(a->flags & b->flags & EM_T_CONTIGUOUS) || a->numel > EM_PW_GRAIN) return false;
   if (b->ndim == 0 && (a->ndim > 0 || a->dtype != b->dtype)) return em_pw_number2(d, a, b, attr, out, st);
   if (a->dtype != b->dtype || a->ndim != b->ndim) return false;
@@ -105,8 +113,10 @@ static inline bool em_pw_fast2(const em_pw_desc *d, em_tensor *a, em_tensor *b, 
 }
 
 // In place: the result must be self's dtype, and `b` either exactly `a` or in another storage.
-static inline bool em_pw_inplace(const em_pw_desc *d, em_tensor *a, const char *b, const em_scalar *attr, em_status *st) {
-  if (!(a->flags & EM_T_CONTIGUOUS) || a->numel > EM_PW_GRAIN || em_pw_result_dtype(d, a->dtype) != a->dtype) return false;
+static inline bool em_pw_inplace(const em_pw_desc *d, em_tensor *a, const char *b, const em_scalar *attr,
+                                 em_status *st) {
+  if (!(a->flags & EM_T_CONTIGUOUS) || a->numel > EM_PW_GRAIN || em_pw_result_dtype(d, a->dtype) != a->dtype)
+    return false;
   em_pw_loop loop = em_pw_direct(d, a->dtype);
   em_pw_buffer buf;
   *st = EM_OK;
@@ -120,7 +130,8 @@ static inline bool em_pw_inplace1(const em_pw_desc *d, em_tensor *a, const em_sc
   return em_pw_inplace(d, a, NULL, attr, st);
 }
 
-static inline bool em_pw_inplace2(const em_pw_desc *d, em_tensor *a, em_tensor *b, const em_scalar *attr, em_status *st) {
+static inline bool em_pw_inplace2(const em_pw_desc *d, em_tensor *a, em_tensor *b, const em_scalar *attr,
+                                  em_status *st) {
   if (!(b->flags & EM_T_CONTIGUOUS) || a->dtype != b->dtype || a->ndim != b->ndim) return false;
   if (a->storage == b->storage && a->offset != b->offset) return false;
   for (int i = 0; i < a->ndim; i++)

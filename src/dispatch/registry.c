@@ -1,8 +1,8 @@
 // registry.c: the operator table: look-up by name, kernels and fallbacks that come at run time, new operators.
 //
-// A slot's effective function is the newest of: the host's registration (em_operator_set_boxed), the generated kernel, the key's
-// fallback. Fallbacks of layers above Autograd see every operator; those below see no composite one without a derivative, since
-// its parts come by themselves.
+// A slot's effective function is the newest of: the host's registration (em_operator_set_boxed), the generated kernel,
+// the key's fallback. Fallbacks of layers above Autograd see every operator; those below see no composite one without a
+// derivative, since its parts come by themselves.
 #include <stdlib.h>
 #include <string.h>
 #include "../core/alloc.h"
@@ -56,7 +56,8 @@ static em_status grow(size_t n) {
   return EM_OK;
 }
 void em_priv_register_table(em_operator **ops, size_t n) {
-  if (grow(registry.n + n) != EM_OK) return;  // at load, without memory for a table: every look-up will say "unknown operator"
+  if (grow(registry.n + n) != EM_OK)
+    return;  // at load, without memory for a table: every look-up will say "unknown operator"
   for (size_t i = 0; i < n; i++) {
     registry.ops[registry.n] = ops[i];
     index_put(registry.n++);
@@ -108,8 +109,10 @@ void em_priv_set_kernel(em_operator *op, int key, em_any_fn fn, const char *name
     op->mask |= EM_KEYBIT(key);
   }
 }
-em_status em_operator_set_boxed(em_operator *op, int key, em_boxed_fn fn, void *context, void (*release)(void *), const char *name) {
-  if (key < 0 || key >= EM_NUM_KEYS) return em_fail(EM_ERR_RUNTIME, "%s: no dispatch key has the number %d", op->full, key);
+em_status em_operator_set_boxed(em_operator *op, int key, em_boxed_fn fn, void *context, void (*release)(void *),
+                                const char *name) {
+  if (key < 0 || key >= EM_NUM_KEYS)
+    return em_fail(EM_ERR_RUNTIME, "%s: no dispatch key has the number %d", op->full, key);
   EM_PASS(extra_get(op));
   em_slot old = op->extra->host[key];
   op->extra->host[key] = (em_slot){.boxed = fn, .context = context, .name = name, .context_release = release};
@@ -133,7 +136,8 @@ em_status em_operator_define(const char *schema, em_operator **out) {
   EM_PASS(em_schema_parse(schema, &op));
   em_status st = EM_OK;
   if (em_operator_find(op->ns, op->name, op->overload) != NULL)
-    EM_FAIL(EM_ERR_RUNTIME, "Tried to register an operator (%s) with the same name and overload name multiple times.", op->full);
+    EM_FAIL(EM_ERR_RUNTIME, "Tried to register an operator (%s) with the same name and overload name multiple times.",
+            op->full);
   EM_TRY(grow(registry.n + 1));
   EM_TRY(extra_get(op));
   op->flags |= EM_OP_USER;

@@ -1,4 +1,5 @@
-// schema.c: reads the schema language at run time, as gen/schema.py reads it at build time. A test feeds every row to both.
+// schema.c: reads the schema language at run time, as gen/schema.py reads it at build time. A test feeds every row to
+// both.
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,8 @@ typedef struct parser {
 } parser;
 
 static em_status bad(parser *p, const char *want) {
-  return em_fail(EM_ERR_RUNTIME, "schema '%s': expected %s at position %d, got '%.16s'", p->start, want, (int)(p->at - p->start), p->at);
+  return em_fail(EM_ERR_RUNTIME, "schema '%s': expected %s at position %d, got '%.16s'", p->start, want,
+                 (int)(p->at - p->start), p->at);
 }
 static void blanks(parser *p) { while (*p->at == ' ') p->at++; }
 static bool take(parser *p, const char *text) {
@@ -37,11 +39,20 @@ static em_status word(parser *p, const char *what, char **out) {
   return *out == NULL ? EM_NOMEM(p->at - b) : EM_OK;
 }
 
-static const struct { const char *name; uint8_t one, list; } bases[] = {
-    {"Tensor", EM_TYPE_TENSOR, EM_TYPE_TENSOR_LIST}, {"Scalar", EM_TYPE_SCALAR, EM_TYPE_SCALAR_LIST}, {"number", EM_TYPE_SCALAR, 255},
-    {"int", EM_TYPE_INT, EM_TYPE_INT_LIST}, {"SymInt", EM_TYPE_SYMINT, EM_TYPE_INT_LIST}, {"float", EM_TYPE_DOUBLE, EM_TYPE_DOUBLE_LIST},
-    {"bool", EM_TYPE_BOOL, EM_TYPE_BOOL_LIST}, {"str", EM_TYPE_STRING, 255}, {"ScalarType", EM_TYPE_DTYPE, 255}, {"Layout", EM_TYPE_LAYOUT, 255},
-    {"Device", EM_TYPE_DEVICE, 255}, {"MemoryFormat", EM_TYPE_MEMORY_FORMAT, 255}, {"Generator", EM_TYPE_GENERATOR, 255}};
+static const struct { const char *name; uint8_t one, list;
+} bases[] = {{"Tensor", EM_TYPE_TENSOR, EM_TYPE_TENSOR_LIST},
+             {"Scalar", EM_TYPE_SCALAR, EM_TYPE_SCALAR_LIST},
+             {"number", EM_TYPE_SCALAR, 255},
+             {"int", EM_TYPE_INT, EM_TYPE_INT_LIST},
+             {"SymInt", EM_TYPE_SYMINT, EM_TYPE_INT_LIST},
+             {"float", EM_TYPE_DOUBLE, EM_TYPE_DOUBLE_LIST},
+             {"bool", EM_TYPE_BOOL, EM_TYPE_BOOL_LIST},
+             {"str", EM_TYPE_STRING, 255},
+             {"ScalarType", EM_TYPE_DTYPE, 255},
+             {"Layout", EM_TYPE_LAYOUT, 255},
+             {"Device", EM_TYPE_DEVICE, 255},
+             {"MemoryFormat", EM_TYPE_MEMORY_FORMAT, 255},
+             {"Generator", EM_TYPE_GENERATOR, 255}};
 
 static em_status type(parser *p, em_arg *a) {
   char *base = NULL;
@@ -104,7 +115,8 @@ static em_status list_default(parser *p, em_arg *a) {
   for (int64_t i = 0; i < n; i++) bools[i] = ints[i] != 0;
   if (a->type == EM_TYPE_DOUBLE_LIST) v = em_value_doubles((em_doubles){doubles, n});
   else if (a->type == EM_TYPE_BOOL_LIST) v = em_value_bools((em_bools){bools, n});
-  else if (a->type == EM_TYPE_TENSOR_LIST || a->type == EM_TYPE_OPT_TENSOR_LIST) v = em_value_tensors((em_tensors){NULL, 0});
+  else if (a->type == EM_TYPE_TENSOR_LIST || a->type == EM_TYPE_OPT_TENSOR_LIST)
+    v = em_value_tensors((em_tensors){NULL, 0});
   else v = em_value_ints((em_ints){ints, n});
   EM_PASS(em_value_copy(&v, &copy));
   a->dflt = copy;
@@ -129,10 +141,16 @@ static em_status default_value(parser *p, em_arg *a) {
     return st;
   }
   if (isalpha((unsigned char)*p->at)) {
-    static const struct { const char *name; uint8_t tag; int64_t i; } named[] = {
-        {"True", EM_TAG_BOOL, 1}, {"False", EM_TAG_BOOL, 0}, {"Mean", EM_TAG_INT, 1}, {"Sum", EM_TAG_INT, 2},
-        {"contiguous_format", EM_TAG_MEMORY_FORMAT, EM_FORMAT_CONTIGUOUS}, {"preserve_format", EM_TAG_MEMORY_FORMAT, EM_FORMAT_PRESERVE},
-        {"long", EM_TAG_DTYPE, EM_I64}, {"float", EM_TAG_DTYPE, EM_F32}, {"bool", EM_TAG_DTYPE, EM_BOOL}};
+    static const struct { const char *name; uint8_t tag; int64_t i;
+    } named[] = {{"True", EM_TAG_BOOL, 1},
+                 {"False", EM_TAG_BOOL, 0},
+                 {"Mean", EM_TAG_INT, 1},
+                 {"Sum", EM_TAG_INT, 2},
+                 {"contiguous_format", EM_TAG_MEMORY_FORMAT, EM_FORMAT_CONTIGUOUS},
+                 {"preserve_format", EM_TAG_MEMORY_FORMAT, EM_FORMAT_PRESERVE},
+                 {"long", EM_TAG_DTYPE, EM_I64},
+                 {"float", EM_TAG_DTYPE, EM_F32},
+                 {"bool", EM_TAG_DTYPE, EM_BOOL}};
     for (size_t i = 0; i < sizeof named / sizeof *named; i++)
       if (take(p, named[i].name)) {
         a->dflt = (em_value){.i = named[i].i, .tag = named[i].tag};

@@ -4,7 +4,8 @@
 #include "../core/shape.h"
 #include "operator.h"
 
-// A window on self's storage with geometry g (and g->dtype). Shares the version counter. View metadata comes from the Alias layer.
+// A window on self's storage with geometry g (and g->dtype). Shares the version counter. View metadata comes from the
+// Alias layer.
 em_status em_view_entry(em_tensor *self, const em_geometry *g, em_tensor **out);
 // out=: resizes `out` to the result's shape (with the warning) and copies; checks castability.
 em_status em_priv_write_out(em_tensor *out, em_tensor *result);

@@ -10,7 +10,8 @@ static bool dense(const em_tensor *t) {  // non-overlapping and dense: every byt
   for (int i = 0; i < t->ndim; i++) reach += (t->sizes[i] - 1) * t->strides[i];
   return reach == t->numel;
 }
-// Dense strides in the order of t's own, as TensorIterator would lay an output out: dims sorted by stride, ties and zeros keep their order.
+// Dense strides in the order of t's own, as TensorIterator would lay an output out: dims sorted by stride, ties and
+// zeros keep their order.
 static void dense_strides(const em_tensor *t, int64_t *strides) {
   int order[EM_MAX_DIMS];  // innermost first
   for (int i = 0; i < t->ndim; i++) order[i] = t->ndim - 1 - i;
@@ -34,7 +35,9 @@ em_status em_priv_format_strides(const em_tensor *t, int format, int64_t *stride
     em_shape_contiguous_strides(t->ndim, t->sizes, strides);
   } else if (format == EM_FORMAT_CHANNELS_LAST || format == EM_FORMAT_CHANNELS_LAST_3D) {
     int want = format == EM_FORMAT_CHANNELS_LAST ? 4 : 5;
-    if (t->ndim != want) return em_fail(EM_ERR_RUNTIME, "required rank %d tensor to use channels_last%s format", want, want == 4 ? "" : "_3d");
+    if (t->ndim != want)
+      return em_fail(EM_ERR_RUNTIME, "required rank %d tensor to use channels_last%s format", want,
+                     want == 4 ? "" : "_3d");
     int64_t s = t->sizes[1] > 1 ? t->sizes[1] : 1;
     strides[1] = 1;
     for (int i = want - 1; i >= 2; i--) {
@@ -51,7 +54,8 @@ em_status em_priv_format_strides(const em_tensor *t, int format, int64_t *stride
 }
 em_status em_priv_empty_like(em_tensor *t, int dtype, em_device device, int format, em_tensor **out) {
   int64_t strides[EM_MAX_DIMS];
-  if (em_tensor_is_contiguous(t) && format < EM_FORMAT_CHANNELS_LAST && (format == EM_FORMAT_CONTIGUOUS || t->numel > 1))
+  if (em_tensor_is_contiguous(t) && format < EM_FORMAT_CHANNELS_LAST &&
+      (format == EM_FORMAT_CONTIGUOUS || t->numel > 1))
     return em_tensor_new(t->ndim, t->sizes, dtype, device, out);
   EM_PASS(em_priv_format_strides(t, format, strides));
   return em_tensor_new_strided(t->ndim, t->sizes, strides, dtype, device, out);
@@ -67,7 +71,8 @@ em_status n_clone(uint64_t ks, em_tensor *self, int memory_format, em_tensor **o
   return st;
 }
 em_status c_contiguous(em_tensor *self, int memory_format, em_tensor **out) {
-  if (memory_format == EM_FORMAT_PRESERVE) return em_fail(EM_ERR_RUNTIME, "preserve memory format is unsupported by the contiguous operator");
+  if (memory_format == EM_FORMAT_PRESERVE)
+    return em_fail(EM_ERR_RUNTIME, "preserve memory format is unsupported by the contiguous operator");
   bool already = memory_format <= EM_FORMAT_CONTIGUOUS && em_tensor_is_contiguous(self);
   if (!already && memory_format >= EM_FORMAT_CHANNELS_LAST) {
     int64_t strides[EM_MAX_DIMS];
@@ -89,23 +94,26 @@ em_status n_copy_(uint64_t ks, em_tensor *self, em_tensor *src, bool non_blockin
   if (st != EM_OK || !em_shape_equal(s.ndim, s.sizes, self->ndim, self->sizes)) {
     if (st != EM_OK) return st;
     char a[256], b[256];
-    return em_fail(EM_ERR_RUNTIME, "output with shape %s doesn't match the broadcast shape %s", em_shape_format(self->ndim, self->sizes, a, sizeof a),
+    return em_fail(EM_ERR_RUNTIME, "output with shape %s doesn't match the broadcast shape %s",
+                   em_shape_format(self->ndim, self->sizes, a, sizeof a),
                    em_shape_format(s.ndim, s.sizes, b, sizeof b));
   }
   if (self->device.type == EM_DEVICE_META) return EM_OK;
-  if (src->device.type == EM_DEVICE_META) return em_fail(EM_ERR_NOT_IMPLEMENTED, "Cannot copy out of meta tensor; no data!");
+  if (src->device.type == EM_DEVICE_META)
+    return em_fail(EM_ERR_NOT_IMPLEMENTED, "Cannot copy out of meta tensor; no data!");
   return em_copy_into(self, src);
 }
 
-em_status n_to_copy(uint64_t ks, em_tensor *self, int dtype, int layout, em_device device, em_opt_bool pin_memory, bool non_blocking, int memory_format,
-                    em_tensor **out) {
+em_status n_to_copy(uint64_t ks, em_tensor *self, int dtype, int layout, em_device device, em_opt_bool pin_memory,
+                    bool non_blocking, int memory_format, em_tensor **out) {
   (void)ks;
   (void)layout;
   (void)pin_memory;
   (void)non_blocking;
   em_device to = em_device_given(device) ? device : self->device;
   EM_PASS(em_device_check(to));
-  if (self->device.type == EM_DEVICE_META && to.type != EM_DEVICE_META) return em_fail(EM_ERR_NOT_IMPLEMENTED, "Cannot copy out of meta tensor; no data!");
+  if (self->device.type == EM_DEVICE_META && to.type != EM_DEVICE_META)
+    return em_fail(EM_ERR_NOT_IMPLEMENTED, "Cannot copy out of meta tensor; no data!");
   em_tensor *t;
   EM_PASS(em_priv_empty_like(self, dtype < 0 ? self->dtype : dtype, (em_device){to.type, -1}, memory_format, &t));
   em_status st = to.type == EM_DEVICE_META ? EM_OK : em_copy_into(t, self);
@@ -113,10 +121,11 @@ em_status n_to_copy(uint64_t ks, em_tensor *self, int dtype, int layout, em_devi
   else em_tensor_release(t);
   return st;
 }
-em_status c_to_dtype_layout(em_tensor *self, int dtype, int layout, em_device device, em_opt_bool pin_memory, bool non_blocking, bool copy, int memory_format,
-                            em_tensor **out) {
+em_status c_to_dtype_layout(em_tensor *self, int dtype, int layout, em_device device, em_opt_bool pin_memory,
+                            bool non_blocking, bool copy, int memory_format, em_tensor **out) {
   bool same = (dtype < 0 || dtype == self->dtype) && (!em_device_given(device) || device.type == self->device.type) &&
-              memory_format < EM_FORMAT_CHANNELS_LAST && (memory_format != EM_FORMAT_CONTIGUOUS || em_tensor_is_contiguous(self));
+              memory_format < EM_FORMAT_CHANNELS_LAST &&
+              (memory_format != EM_FORMAT_CONTIGUOUS || em_tensor_is_contiguous(self));
   if (!same || copy) return em_call__to_copy(self, dtype, layout, device, pin_memory, non_blocking, memory_format, out);
   if (em_device_given(device)) EM_PASS(em_device_check(device));
   *out = em_tensor_retain(self);
@@ -136,7 +145,8 @@ em_status n_fill_(uint64_t ks, em_tensor *self, em_scalar value) {
 }
 em_status n_fill_tensor_(uint64_t ks, em_tensor *self, em_tensor *value) {
   if (value->ndim != 0)
-    return em_fail(EM_ERR_RUNTIME, "fill_ only supports 0-dimension value tensor but got tensor with %d dimensions.", value->ndim);
+    return em_fail(EM_ERR_RUNTIME, "fill_ only supports 0-dimension value tensor but got tensor with %d dimensions.",
+                   value->ndim);
   if (self->device.type == EM_DEVICE_META) return EM_OK;
   em_scalar s;
   EM_PASS(em_tensor_item(value, &s));

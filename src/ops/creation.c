@@ -9,7 +9,8 @@ static em_status make(em_ints size, int dtype, int layout, em_device device, em_
   (void)layout;
   if (device.type < 0) device.type = EM_DEVICE_CPU;
   EM_PASS(em_device_check(device));
-  if (size.n > EM_MAX_DIMS) return em_fail(EM_ERR_RUNTIME, "at most %d dimensions are supported, got %lld", EM_MAX_DIMS, (long long)size.n);
+  if (size.n > EM_MAX_DIMS)
+    return em_fail(EM_ERR_RUNTIME, "at most %d dimensions are supported, got %lld", EM_MAX_DIMS, (long long)size.n);
   return em_tensor_new((int)size.n, size.p, dtype < 0 ? em_dtype_default() : dtype, (em_device){device.type, -1}, out);
 }
 static em_status filled(em_status made, em_tensor **out, em_scalar value) {
@@ -41,11 +42,16 @@ em_status n_empty_strided(uint64_t ks, em_ints size, em_ints stride, OPTIONS, em
   if (device.type < 0) device.type = EM_DEVICE_CPU;
   EM_PASS(em_device_check(device));
   if (size.n != stride.n)
-    return em_fail(EM_ERR_RUNTIME, "dimensionality of sizes (%lld) must match dimensionality of strides (%lld)", (long long)size.n, (long long)stride.n);
-  if (size.n > EM_MAX_DIMS) return em_fail(EM_ERR_RUNTIME, "at most %d dimensions are supported, got %lld", EM_MAX_DIMS, (long long)size.n);
+    return em_fail(EM_ERR_RUNTIME, "dimensionality of sizes (%lld) must match dimensionality of strides (%lld)",
+                   (long long)size.n, (long long)stride.n);
+  if (size.n > EM_MAX_DIMS)
+    return em_fail(EM_ERR_RUNTIME, "at most %d dimensions are supported, got %lld", EM_MAX_DIMS, (long long)size.n);
   for (int64_t i = 0; i < stride.n; i++)
-    if (stride.p[i] < 0) return em_fail(EM_ERR_RUNTIME, "empty_strided: negative strides are not supported, got %lld", (long long)stride.p[i]);
-  return em_tensor_new_strided((int)size.n, size.p, stride.p, dtype < 0 ? em_dtype_default() : dtype, (em_device){device.type, -1}, out);
+    if (stride.p[i] < 0)
+      return em_fail(EM_ERR_RUNTIME, "empty_strided: negative strides are not supported, got %lld",
+                     (long long)stride.p[i]);
+  return em_tensor_new_strided((int)size.n, size.p, stride.p, dtype < 0 ? em_dtype_default() : dtype,
+                               (em_device){device.type, -1}, out);
 }
 em_status n_zeros(uint64_t ks, em_ints size, OPTIONS, em_tensor **out) {
   UNUSED_OPTIONS;
@@ -59,7 +65,9 @@ em_status n_full(uint64_t ks, em_ints size, em_scalar value, OPTIONS, em_tensor 
   UNUSED_OPTIONS;
   return filled(make(size, dtype < 0 ? em_scalar_dtype(value) : dtype, layout, device, out), out, value);
 }
-em_status n_scalar_tensor(uint64_t ks, em_scalar s, OPTIONS, em_tensor **out) { return n_full(ks, (em_ints){NULL, 0}, s, dtype < 0 ? em_dtype_default() : dtype, layout, device, pin_memory, out); }
+em_status n_scalar_tensor(uint64_t ks, em_scalar s, OPTIONS, em_tensor **out) {
+  return n_full(ks, (em_ints){NULL, 0}, s, dtype < 0 ? em_dtype_default() : dtype, layout, device, pin_memory, out);
+}
 
 static em_status like(em_tensor *self, OPTIONS, int memory_format, em_tensor **out) {
   (void)layout;
@@ -105,7 +113,8 @@ static em_status arange_count(em_scalar start, em_scalar end, em_scalar step, bo
   double b = em_scalar_to_double(start), e = em_scalar_to_double(end), s = em_scalar_to_double(step);
   if (s == 0) return em_fail(EM_ERR_RUNTIME, "step must be nonzero");
   if (!isfinite(b) || !isfinite(e)) return em_fail(EM_ERR_RUNTIME, "unsupported range: %g -> %g", b, e);
-  if (!((s > 0 && e >= b) || (s < 0 && e <= b))) return em_fail(EM_ERR_RUNTIME, "upper bound and lower bound inconsistent with step sign");
+  if (!((s > 0 && e >= b) || (s < 0 && e <= b)))
+    return em_fail(EM_ERR_RUNTIME, "upper bound and lower bound inconsistent with step sign");
   double count;
   if (integral) {  // exact for 64-bit integers, where double has 53 bits
     __int128 diff = (__int128)em_scalar_to_int(end) - em_scalar_to_int(start), st = em_scalar_to_int(step);
@@ -143,7 +152,8 @@ static em_status arange(em_scalar start, em_scalar end, em_scalar step, OPTIONS,
       if (ints) tile.i[k] = bi + si * (at + k);
       else tile.d[k] = bd + sd * (double)(at + k);
     }
-    em_cast_store((char *)em_tensor_data(t) + (size_t)at * size, dtype, (int64_t)size, &tile, ints ? EM_I64 : EM_F64, m);
+    em_cast_store((char *)em_tensor_data(t) + (size_t)at * size, dtype, (int64_t)size, &tile, ints ? EM_I64 : EM_F64,
+                  m);
   }
   return EM_OK;
 }
@@ -166,7 +176,10 @@ em_status n_linspace(uint64_t ks, em_scalar start, em_scalar end, int64_t steps,
   if (steps < 0) return em_fail(EM_ERR_RUNTIME, "number of steps must be non-negative");
   bool complex_ends = start.kind == EM_SCALAR_COMPLEX || end.kind == EM_SCALAR_COMPLEX;
   if (dtype < 0) dtype = complex_ends ? em_dtype_to_complex(em_dtype_default()) : em_dtype_default();
-  else if (complex_ends && !em_dtype_is_complex(dtype)) return em_fail(EM_ERR_RUNTIME, "torch.linspace(): inferred dtype ComplexFloat can't be safely cast to passed dtype %s", em_dtype_name(dtype));
+  else if (complex_ends && !em_dtype_is_complex(dtype))
+    return em_fail(EM_ERR_RUNTIME,
+                   "torch.linspace(): inferred dtype ComplexFloat can't be safely cast to passed dtype %s",
+                   em_dtype_name(dtype));
   EM_PASS(make((em_ints){&steps, 1}, dtype, layout, device, out));
   em_tensor *t = *out;
   if (t->device.type == EM_DEVICE_META) return EM_OK;
@@ -184,7 +197,9 @@ em_status n_linspace(uint64_t ks, em_scalar start, em_scalar end, int64_t steps,
     double k = (double)(low ? i : steps - 1 - i);
     if (steps == 1) v = b;
     else if (single) v = (em_c128){low ? fmaf(step_f, (float)k, (float)b.re) : fmaf(-step_f, (float)k, (float)e.re), 0};
-    else v = low ? (em_c128){fma(step.re, k, b.re), fma(step.im, k, b.im)} : (em_c128){fma(-step.re, k, e.re), fma(-step.im, k, e.im)};
+    else
+      v = low ? (em_c128){fma(step.re, k, b.re), fma(step.im, k, b.im)}
+              : (em_c128){fma(-step.re, k, e.re), fma(-step.im, k, e.im)};
     em_cast_store(p + (size_t)i * size, dtype, (int64_t)size, &v, EM_C128, 1);
   }
   return EM_OK;
@@ -205,4 +220,6 @@ em_status n_eye_m(uint64_t ks, int64_t n, int64_t m, OPTIONS, em_tensor **out) {
   if (st != EM_OK) EM_CLEAR_TENSOR(out);
   return st;
 }
-em_status n_eye(uint64_t ks, int64_t n, OPTIONS, em_tensor **out) { return n_eye_m(ks, n, n, PASS_OPTIONS, pin_memory, out); }
+em_status n_eye(uint64_t ks, int64_t n, OPTIONS, em_tensor **out) {
+  return n_eye_m(ks, n, n, PASS_OPTIONS, pin_memory, out);
+}

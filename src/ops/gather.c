@@ -5,7 +5,8 @@
 static em_status check_index_dtype(const em_tensor *index, const char *op) {
   if (index->dtype == EM_I64 || (index->dtype == EM_I32 && strcmp(op, "gather") == 0)) return EM_OK;
   if (strcmp(op, "index_select") == 0 || strcmp(op, "index_add") == 0)
-    return index->dtype == EM_I32 ? EM_OK : em_fail(EM_ERR_RUNTIME, "%s(): Expected dtype int32 or int64 for index", op);
+    return index->dtype == EM_I32 ? EM_OK
+                                  : em_fail(EM_ERR_RUNTIME, "%s(): Expected dtype int32 or int64 for index", op);
   return em_fail(EM_ERR_RUNTIME, "%s(): Expected dtype int64 for index", op);
 }
 static int64_t size_at(const em_tensor *t, int64_t d) { return t->ndim == 0 ? 1 : t->sizes[d]; }
@@ -20,8 +21,11 @@ em_status check_gather(em_tensor *self, int64_t dim, em_tensor *index, bool spar
     for (int d = 0; d < a; d++)
       if (d != dim && size_at(index, d) > size_at(self, d)) {
         char x[256], y[256];
-        return em_fail(EM_ERR_RUNTIME, "Size does not match at dimension %d expected index %s to be no larger than self %s apart from dimension %lld", d,
-                       em_shape_format(index->ndim, index->sizes, x, sizeof x), em_shape_format(self->ndim, self->sizes, y, sizeof y), (long long)dim);
+        return em_fail(EM_ERR_RUNTIME,
+                       "Size does not match at dimension %d expected index %s to be no larger than self %s apart from "
+                       "dimension %lld",
+                       d, em_shape_format(index->ndim, index->sizes, x, sizeof x),
+                       em_shape_format(self->ndim, self->sizes, y, sizeof y), (long long)dim);
       }
   }
   p->attr[0] = dim;
@@ -31,26 +35,35 @@ em_status check_gather(em_tensor *self, int64_t dim, em_tensor *index, bool spar
 
 static em_status check_scatter(em_tensor *self, int64_t dim, em_tensor *index, em_tensor *src, em_plan *p) {
   EM_PASS(em_shape_wrap_dim(dim, self->ndim, true, &dim));
-  if (src != NULL && src->dtype != self->dtype) return em_fail(EM_ERR_RUNTIME, "scatter(): Expected self.dtype to be equal to src.dtype");
+  if (src != NULL && src->dtype != self->dtype)
+    return em_fail(EM_ERR_RUNTIME, "scatter(): Expected self.dtype to be equal to src.dtype");
   if (index->numel != 0) {
     EM_PASS(check_index_dtype(index, "scatter"));
-    int a = self->ndim == 0 ? 1 : self->ndim, b = index->ndim == 0 ? 1 : index->ndim, c = src == NULL || src->ndim == 0 ? (src == NULL ? a : 1) : src->ndim;
+    int a = self->ndim == 0 ? 1 : self->ndim, b = index->ndim == 0 ? 1 : index->ndim,
+        c = src == NULL || src->ndim == 0 ? (src == NULL ? a : 1) : src->ndim;
     if (a != b) return em_fail(EM_ERR_RUNTIME, "Index tensor must have the same number of dimensions as self tensor");
     if (a != c) return em_fail(EM_ERR_RUNTIME, "Index tensor must have the same number of dimensions as src tensor");
     char x[256], y[256];
     for (int d = 0; d < a; d++) {
-      bool over = (d != dim && size_at(index, d) > size_at(self, d)) || (src != NULL && size_at(index, d) > size_at(src, d));
+      bool over =
+          (d != dim && size_at(index, d) > size_at(self, d)) || (src != NULL && size_at(index, d) > size_at(src, d));
       if (over)
-        return em_fail(EM_ERR_RUNTIME, "Expected index %s to be no larger than self %s apart from dimension %lld%s", em_shape_format(index->ndim, index->sizes, x, sizeof x),
-                       em_shape_format(self->ndim, self->sizes, y, sizeof y), (long long)dim, src != NULL ? " and to be no larger size than src" : "");
+        return em_fail(EM_ERR_RUNTIME, "Expected index %s to be no larger than self %s apart from dimension %lld%s",
+                       em_shape_format(index->ndim, index->sizes, x, sizeof x),
+                       em_shape_format(self->ndim, self->sizes, y, sizeof y), (long long)dim,
+                       src != NULL ? " and to be no larger size than src" : "");
     }
   }
   p->attr[0] = dim;
   em_plan_output_set(p, self->dtype, self->ndim, self->sizes, self->device);
   return EM_OK;
 }
-em_status check_scatter_src(em_tensor *self, int64_t dim, em_tensor *index, em_tensor *src, em_plan *p) { return check_scatter(self, dim, index, src, p); }
-em_status check_scatter_add(em_tensor *self, int64_t dim, em_tensor *index, em_tensor *src, em_plan *p) { return check_scatter(self, dim, index, src, p); }
+em_status check_scatter_src(em_tensor *self, int64_t dim, em_tensor *index, em_tensor *src, em_plan *p) {
+  return check_scatter(self, dim, index, src, p);
+}
+em_status check_scatter_add(em_tensor *self, int64_t dim, em_tensor *index, em_tensor *src, em_plan *p) {
+  return check_scatter(self, dim, index, src, p);
+}
 em_status check_scatter_value(em_tensor *self, int64_t dim, em_tensor *index, em_scalar value, em_plan *p) {
   (void)value;
   return check_scatter(self, dim, index, NULL, p);
@@ -58,11 +71,14 @@ em_status check_scatter_value(em_tensor *self, int64_t dim, em_tensor *index, em
 
 em_status check_index_select(em_tensor *self, int64_t dim, em_tensor *index, em_plan *p) {
   EM_PASS(em_shape_wrap_dim(dim, self->ndim, true, &dim));
-  if (index->ndim > 1) return em_fail(EM_ERR_INDEX, "index_select(): Index is supposed to be a vector, but got dim: %d with type: %s and size: %lld", index->ndim,
-                                      em_dtype_scalar_name(index->dtype), (long long)index->numel);
+  if (index->ndim > 1)
+    return em_fail(EM_ERR_INDEX,
+                   "index_select(): Index is supposed to be a vector, but got dim: %d with type: %s and size: %lld",
+                   index->ndim, em_dtype_scalar_name(index->dtype), (long long)index->numel);
   EM_PASS(check_index_dtype(index, "index_select"));
   if (self->ndim == 0 && index->numel != 1)
-    return em_fail(EM_ERR_RUNTIME, "index_select(): Index to scalar can have only 1 value, got %lld value(s)", (long long)index->numel);
+    return em_fail(EM_ERR_RUNTIME, "index_select(): Index to scalar can have only 1 value, got %lld value(s)",
+                   (long long)index->numel);
   int64_t sizes[EM_MAX_DIMS];
   memcpy(sizes, self->sizes, sizeof(int64_t) * self->ndim);
   if (self->ndim > 0) sizes[dim] = index->numel;
@@ -70,21 +86,26 @@ em_status check_index_select(em_tensor *self, int64_t dim, em_tensor *index, em_
   em_plan_output_set(p, self->dtype, self->ndim, sizes, self->device);
   return EM_OK;
 }
-em_status check_index_add(em_tensor *self, int64_t dim, em_tensor *index, em_tensor *source, em_scalar alpha, em_plan *p) {
+em_status check_index_add(em_tensor *self, int64_t dim, em_tensor *index, em_tensor *source, em_scalar alpha,
+                          em_plan *p) {
   (void)alpha;
   EM_PASS(em_shape_wrap_dim(dim, self->ndim, true, &dim));
   EM_PASS(check_index_dtype(index, "index_add"));
-  if (index->ndim > 1) return em_fail(EM_ERR_INDEX, "index_add_(): Index is supposed to be a vector, but got dim: %d", index->ndim);
+  if (index->ndim > 1)
+    return em_fail(EM_ERR_INDEX, "index_add_(): Index is supposed to be a vector, but got dim: %d", index->ndim);
   if (self->dtype != source->dtype)
-    return em_fail(EM_ERR_RUNTIME, "index_add_(): self (%s) and source (%s) must have the same scalar type", em_dtype_scalar_name(self->dtype),
-                   em_dtype_scalar_name(source->dtype));
+    return em_fail(EM_ERR_RUNTIME, "index_add_(): self (%s) and source (%s) must have the same scalar type",
+                   em_dtype_scalar_name(self->dtype), em_dtype_scalar_name(source->dtype));
   int a = self->ndim == 0 ? 1 : self->ndim, b = source->ndim == 0 ? 1 : source->ndim;
   if (a != b || size_at(source, dim) != index->numel)
-    return em_fail(EM_ERR_RUNTIME, "index_add_(): Number of indices (%lld) should be equal to source.size(dim): (%lld), for dim: %lld", (long long)index->numel,
-                   (long long)(a == b ? size_at(source, dim) : source->ndim), (long long)dim);
+    return em_fail(EM_ERR_RUNTIME,
+                   "index_add_(): Number of indices (%lld) should be equal to source.size(dim): (%lld), for dim: %lld",
+                   (long long)index->numel, (long long)(a == b ? size_at(source, dim) : source->ndim), (long long)dim);
   for (int d = 0; d < a; d++)
     if (d != dim && size_at(self, d) != size_at(source, d))
-      return em_fail(EM_ERR_RUNTIME, "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape[%d] = %lld source.shape[%d] = %lld",
+      return em_fail(EM_ERR_RUNTIME,
+                     "source tensor shape must match self tensor shape, excluding the specified dimension. Got "
+                     "self.shape[%d] = %lld source.shape[%d] = %lld",
                      d, (long long)size_at(self, d), d, (long long)size_at(source, d));
   p->attr[0] = dim;
   em_plan_output_set(p, self->dtype, self->ndim, self->sizes, self->device);
@@ -93,23 +114,29 @@ em_status check_index_add(em_tensor *self, int64_t dim, em_tensor *index, em_ten
 
 static em_status check_ids(const em_tensor *indices, const char *op) {
   if (indices->dtype == EM_I64 || indices->dtype == EM_I32) return EM_OK;
-  return em_fail(EM_ERR_RUNTIME, "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got torch.%sTensor instead "
-                 "(while checking arguments for %s)", em_dtype_scalar_name(indices->dtype), op);
+  return em_fail(EM_ERR_RUNTIME,
+                 "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but "
+                 "got torch.%sTensor instead "
+                 "(while checking arguments for %s)",
+                 em_dtype_scalar_name(indices->dtype), op);
 }
-em_status check_embedding(em_tensor *weight, em_tensor *indices, int64_t padding_idx, bool scale, bool sparse, em_plan *p) {
+em_status check_embedding(em_tensor *weight, em_tensor *indices, int64_t padding_idx, bool scale, bool sparse,
+                          em_plan *p) {
   (void)padding_idx;
   (void)scale;
   (void)sparse;
   if (weight->ndim != 2) return em_fail(EM_ERR_RUNTIME, "'weight' must be 2-D");
   EM_PASS(check_ids(indices, "embedding"));
-  if (indices->ndim >= EM_MAX_DIMS) return em_fail(EM_ERR_RUNTIME, "embedding: at most %d dimensions are supported", EM_MAX_DIMS);
+  if (indices->ndim >= EM_MAX_DIMS)
+    return em_fail(EM_ERR_RUNTIME, "embedding: at most %d dimensions are supported", EM_MAX_DIMS);
   int64_t sizes[EM_MAX_DIMS];
   memcpy(sizes, indices->sizes, sizeof(int64_t) * indices->ndim);
   sizes[indices->ndim] = weight->sizes[1];
   em_plan_output_set(p, weight->dtype, indices->ndim + 1, sizes, weight->device);
   return EM_OK;
 }
-em_status check_embedding_dense_backward(em_tensor *grad, em_tensor *indices, int64_t num_weights, int64_t padding_idx, bool scale, em_plan *p) {
+em_status check_embedding_dense_backward(em_tensor *grad, em_tensor *indices, int64_t num_weights, int64_t padding_idx,
+                                         bool scale, em_plan *p) {
   (void)padding_idx;
   (void)scale;
   EM_PASS(check_ids(indices, "embedding_backward"));

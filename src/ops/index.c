@@ -5,7 +5,8 @@
 
 void em_index_plan_free(em_index_plan *p) { EM_CLEAR_TENSOR(&p->offsets); }
 
-// The indices one a dimension of self: masks replaced by the positions of their true elements (one tensor a mask dimension).
+// The indices one a dimension of self: masks replaced by the positions of their true elements (one tensor a mask
+// dimension).
 typedef struct expanded {
   em_tensor *index[EM_MAX_DIMS];  // owned or NULL: the whole dimension
   int n;
@@ -17,8 +18,11 @@ static em_status add_mask(em_tensor *self, em_tensor *mask, int64_t position, ex
   char a[256], b[256];
   for (int j = 0; j < mask->ndim; j++)
     if (e->n + j >= self->ndim || mask->sizes[j] != self->sizes[e->n + j])
-      return em_fail(EM_ERR_INDEX, "The shape of the mask %s at index %d does not match the shape of the indexed tensor %s at index %d",
-                     em_shape_format(mask->ndim, mask->sizes, a, sizeof a), j, em_shape_format(self->ndim, self->sizes, b, sizeof b), e->n + j);
+      return em_fail(
+          EM_ERR_INDEX,
+          "The shape of the mask %s at index %d does not match the shape of the indexed tensor %s at index %d",
+          em_shape_format(mask->ndim, mask->sizes, a, sizeof a), j,
+          em_shape_format(self->ndim, self->sizes, b, sizeof b), e->n + j);
   (void)position;
   em_tensor *where;
   EM_PASS(em_call_nonzero(mask, &where));
@@ -49,7 +53,8 @@ static em_status expand(em_tensor *self, em_tensors indices, expanded *e) {
 }
 
 // Adds index * stride into the offsets, walking the index tensor broadcast to `shape`.
-static em_status add_offsets(em_tensor *index, const em_shape *shape, int64_t size, int64_t stride, int dim, int64_t *offsets) {
+static em_status add_offsets(em_tensor *index, const em_shape *shape, int64_t size, int64_t stride, int dim,
+                             int64_t *offsets) {
   int64_t counter[EM_MAX_DIMS] = {0}, step[EM_MAX_DIMS], n = 1;
   int lead = shape->ndim - index->ndim;
   for (int i = 0; i < shape->ndim; i++) {
@@ -62,7 +67,8 @@ static em_status add_offsets(em_tensor *index, const em_shape *shape, int64_t si
   for (int64_t k = 0; k < n; k++) {
     em_cast_load(&value, EM_I64, data + at * (int64_t)item, index->dtype, 0, 1);
     if (EM_UNLIKELY(value < -size || value >= size))
-      return em_fail(EM_ERR_INDEX, "index %lld is out of bounds for dimension %d with size %lld", (long long)value, dim, (long long)size);
+      return em_fail(EM_ERR_INDEX, "index %lld is out of bounds for dimension %d with size %lld", (long long)value, dim,
+                     (long long)size);
     offsets[k] += (value < 0 ? value + size : value) * stride;
     for (int d = shape->ndim - 1; d >= 0; d--) {
       at += step[d];
@@ -84,7 +90,8 @@ static em_status index_shape(const expanded *e, em_shape *shape) {
       if (text[0]) strcat(text, ", ");
       strcat(text, em_shape_format(e->index[k]->ndim, e->index[k]->sizes, one, sizeof one));
     }
-    return em_fail(EM_ERR_INDEX, "shape mismatch: indexing tensors could not be broadcast together with shapes %s", text);
+    return em_fail(EM_ERR_INDEX, "shape mismatch: indexing tensors could not be broadcast together with shapes %s",
+                   text);
   }
   return EM_OK;
 }
@@ -100,7 +107,8 @@ static em_status make_offsets(em_tensor *self, const expanded *e, const em_shape
 }
 
 static em_status push(em_index_plan *p, int64_t size, int64_t stride) {
-  if (p->shape.ndim == EM_MAX_DIMS) return em_fail(EM_ERR_RUNTIME, "index: at most %d dimensions are supported", EM_MAX_DIMS);
+  if (p->shape.ndim == EM_MAX_DIMS)
+    return em_fail(EM_ERR_RUNTIME, "index: at most %d dimensions are supported", EM_MAX_DIMS);
   p->shape.sizes[p->shape.ndim] = size;
   p->strides[p->shape.ndim++] = stride;
   return EM_OK;
@@ -157,10 +165,13 @@ em_status n_index(uint64_t ks, em_tensor *self, em_tensors indices, em_tensor **
 em_status n_index_put_(uint64_t ks, em_tensor *self, em_tensors indices, em_tensor *values, bool accumulate) {
   (void)ks;
   if (self->dtype != values->dtype)
-    return em_fail(EM_ERR_RUNTIME, "Index put requires the source and destination dtypes match, got %s for the destination and %s for the source.",
-                   em_dtype_scalar_name(self->dtype), em_dtype_scalar_name(values->dtype));
+    return em_fail(
+        EM_ERR_RUNTIME,
+        "Index put requires the source and destination dtypes match, got %s for the destination and %s for the source.",
+        em_dtype_scalar_name(self->dtype), em_dtype_scalar_name(values->dtype));
   if (em_shape_internal_overlap(self) == EM_OVERLAP_YES)
-    EM_PASS(em_warn("Use of index_put_ on expanded tensors is deprecated. Please clone() the tensor before performing this operation. This also applies to "
+    EM_PASS(em_warn("Use of index_put_ on expanded tensors is deprecated. Please clone() the tensor before performing "
+                    "this operation. This also applies to "
                     "advanced indexing e.g. tensor[indices] = tensor"));
   em_index_plan p;
   bool meta = self->device.type == EM_DEVICE_META;
@@ -168,16 +179,20 @@ em_status n_index_put_(uint64_t ks, em_tensor *self, em_tensors indices, em_tens
   em_status st = EM_OK;
   em_tensor *wide = NULL, *copy = NULL;
   em_shape s = p.shape;
-  if (em_shape_broadcast(&s, values->ndim, values->sizes) != EM_OK || !em_shape_equal(s.ndim, s.sizes, p.shape.ndim, p.shape.sizes)) {
+  if (em_shape_broadcast(&s, values->ndim, values->sizes) != EM_OK ||
+      !em_shape_equal(s.ndim, s.sizes, p.shape.ndim, p.shape.sizes)) {
     char a[256], b[256];
-    EM_FAIL(EM_ERR_RUNTIME, "shape mismatch: value tensor of shape %s cannot be broadcast to indexing result of shape %s",
-            em_shape_format(values->ndim, values->sizes, a, sizeof a), em_shape_format(p.shape.ndim, p.shape.sizes, b, sizeof b));
+    EM_FAIL(EM_ERR_RUNTIME,
+            "shape mismatch: value tensor of shape %s cannot be broadcast to indexing result of shape %s",
+            em_shape_format(values->ndim, values->sizes, a, sizeof a),
+            em_shape_format(p.shape.ndim, p.shape.sizes, b, sizeof b));
   }
   if (meta) goto fail;
   if (em_shape_pair_overlap(self, values) != EM_PAIR_NO) EM_TRY(em_call_clone(values, EM_FORMAT_NONE, &copy));
   em_geometry g;
   EM_TRY(view_expand(copy != NULL ? copy : values, (em_ints){p.shape.sizes, p.shape.ndim}, false, &g));
-  EM_TRY(em_tensor_new_window((copy != NULL ? copy : values)->storage, g.ndim, g.sizes, g.strides, g.offset, values->dtype, &wide));
+  EM_TRY(em_tensor_new_window((copy != NULL ? copy : values)->storage, g.ndim, g.sizes, g.strides, g.offset,
+                              values->dtype, &wide));
   EM_TRY(em_priv_index_set(&p, self, wide, accumulate));
 fail:
   em_tensor_release(wide);
@@ -215,7 +230,9 @@ fail:
   return st;
 }
 em_status c_take(em_tensor *self, em_tensor *index, em_tensor **out) {
-  if (index->dtype != EM_I64) return em_fail(EM_ERR_RUNTIME, "take(): Expected a long tensor for index, but got %s", em_dtype_scalar_name(index->dtype));
+  if (index->dtype != EM_I64)
+    return em_fail(EM_ERR_RUNTIME, "take(): Expected a long tensor for index, but got %s",
+                   em_dtype_scalar_name(index->dtype));
   em_tensor *flat;
   EM_PASS(em_call_reshape(self, EM_INTS(-1), &flat));
   em_status st = em_call_index_Tensor(flat, (em_tensors){&index, 1}, out);
@@ -227,7 +244,8 @@ em_status c_take(em_tensor *self, em_tensor *index, em_tensor **out) {
 em_status n_masked_fill_(uint64_t ks, em_tensor *self, em_tensor *mask, em_scalar value) {
   (void)ks;
   if (mask->dtype != EM_BOOL)
-    return em_fail(EM_ERR_RUNTIME, "masked_fill_ only supports boolean masks, but got mask with dtype %s", em_dtype_scalar_name(mask->dtype));
+    return em_fail(EM_ERR_RUNTIME, "masked_fill_ only supports boolean masks, but got mask with dtype %s",
+                   em_dtype_scalar_name(mask->dtype));
   em_status st = EM_OK;
   em_tensor *v = NULL, *r = NULL;
   EM_TRY(em_shape_assert_no_internal_overlap(self));
@@ -235,8 +253,8 @@ em_status n_masked_fill_(uint64_t ks, em_tensor *self, em_tensor *mask, em_scala
   EM_TRY(em_call_where_self(mask, v, self, &r));
   if (!em_tensor_same_sizes(r, self)) {
     char a[256], b[256];
-    EM_FAIL(EM_ERR_RUNTIME, "output with shape %s doesn't match the broadcast shape %s", em_shape_format(self->ndim, self->sizes, a, sizeof a),
-            em_shape_format(r->ndim, r->sizes, b, sizeof b));
+    EM_FAIL(EM_ERR_RUNTIME, "output with shape %s doesn't match the broadcast shape %s",
+            em_shape_format(self->ndim, self->sizes, a, sizeof a), em_shape_format(r->ndim, r->sizes, b, sizeof b));
   }
   if (self->device.type == EM_DEVICE_CPU) EM_TRY(em_copy_into(self, r));
 fail:
@@ -246,7 +264,9 @@ fail:
 }
 em_status n_masked_fill_tensor_(uint64_t ks, em_tensor *self, em_tensor *mask, em_tensor *value) {
   if (value->ndim != 0)
-    return em_fail(EM_ERR_RUNTIME, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with %d dimension(s).", value->ndim);
+    return em_fail(EM_ERR_RUNTIME,
+                   "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with %d dimension(s).",
+                   value->ndim);
   if (self->device.type == EM_DEVICE_META) return EM_OK;
   em_scalar s;
   EM_PASS(em_tensor_item(value, &s));

@@ -3,8 +3,9 @@
 #define EMBER_OPS_INDEX_H
 #include "../dispatch/plan.h"
 
-// self[indices] with the indexed dims brought together. `view` is self restrided to the result's shape: stride 0 over the index
-// dims; `offsets` holds, for each place of the index shape, the elements to add (bounds checked, negatives wrapped).
+// self[indices] with the indexed dims brought together. `view` is self restrided to the result's shape: stride 0 over
+// the index dims; `offsets` holds, for each place of the index shape, the elements to add (bounds checked, negatives
+// wrapped).
 typedef struct em_index_plan {
   em_shape shape;            // of the result
   int64_t strides[EM_MAX_DIMS];

@@ -1,4 +1,5 @@
-// join.c: cat and stack. The result's dtype is the common one of all inputs; a 1-d tensor of size 0 among others is skipped, as in PyTorch.
+// join.c: cat and stack. The result's dtype is the common one of all inputs; a 1-d tensor of size 0 among others is
+// skipped, as in PyTorch.
 #include <string.h>
 #include "gen_ops.h"
 
@@ -33,11 +34,15 @@ em_status check_cat(em_tensors tensors, int64_t dim, em_plan *p) {
     const em_tensor *t = tensors.p[i];
     if (skipped(t)) continue;
     if (t->ndim != first->ndim)
-      return em_fail(EM_ERR_RUNTIME, "Tensors must have same number of dimensions: got %d and %d", first->ndim, t->ndim);
+      return em_fail(EM_ERR_RUNTIME, "Tensors must have same number of dimensions: got %d and %d", first->ndim,
+                     t->ndim);
     for (int d = 0; d < t->ndim; d++)
       if (d != dim && t->sizes[d] != first->sizes[d])
-        return em_fail(EM_ERR_RUNTIME, "Sizes of tensors must match except in dimension %lld. Expected size %lld but got size %lld for tensor number %lld in "
-                       "the list.", (long long)dim, (long long)first->sizes[d], (long long)t->sizes[d], (long long)i);
+        return em_fail(EM_ERR_RUNTIME,
+                       "Sizes of tensors must match except in dimension %lld. Expected size %lld but got size %lld for "
+                       "tensor number %lld in "
+                       "the list.",
+                       (long long)dim, (long long)first->sizes[d], (long long)t->sizes[d], (long long)i);
     total += t->sizes[dim];
   }
   int64_t sizes[EM_MAX_DIMS];
@@ -72,14 +77,17 @@ em_status check_stack(em_tensors tensors, int64_t dim, em_plan *p) {
   char a[256], b[256];
   for (int64_t i = 1; i < tensors.n; i++)
     if (!em_tensor_same_sizes(first, tensors.p[i]))
-      return em_fail(EM_ERR_RUNTIME, "stack expects each tensor to be equal size, but got %s at entry 0 and %s at entry %lld",
-                     em_shape_format(first->ndim, first->sizes, a, sizeof a), em_shape_format(tensors.p[i]->ndim, tensors.p[i]->sizes, b, sizeof b),
-                     (long long)i);
-  if (first->ndim == EM_MAX_DIMS) return em_fail(EM_ERR_RUNTIME, "stack: at most %d dimensions are supported", EM_MAX_DIMS);
+      return em_fail(EM_ERR_RUNTIME,
+                     "stack expects each tensor to be equal size, but got %s at entry 0 and %s at entry %lld",
+                     em_shape_format(first->ndim, first->sizes, a, sizeof a),
+                     em_shape_format(tensors.p[i]->ndim, tensors.p[i]->sizes, b, sizeof b), (long long)i);
+  if (first->ndim == EM_MAX_DIMS)
+    return em_fail(EM_ERR_RUNTIME, "stack: at most %d dimensions are supported", EM_MAX_DIMS);
   int dtype;
   EM_PASS(common(tensors, &dtype));
   int64_t sizes[EM_MAX_DIMS];
-  for (int i = 0; i <= first->ndim; i++) sizes[i] = i < dim ? first->sizes[i] : i == dim ? tensors.n : first->sizes[i - 1];
+  for (int i = 0; i <= first->ndim; i++)
+    sizes[i] = i < dim ? first->sizes[i] : i == dim ? tensors.n : first->sizes[i - 1];
   p->attr[0] = dim;
   em_plan_output_set(p, dtype, first->ndim + 1, sizes, first->device);
   return EM_OK;
@@ -94,7 +102,8 @@ em_status k_cpu_stack(em_plan *p, em_tensors tensors, int64_t dim, em_tensor *ou
   }
   for (int64_t i = 0; i < tensors.n; i++) {
     em_tensor *window;
-    EM_PASS(em_tensor_new_window(out->storage, out->ndim - 1, sizes, strides, out->offset + i * out->strides[dim], out->dtype, &window));
+    EM_PASS(em_tensor_new_window(out->storage, out->ndim - 1, sizes, strides, out->offset + i * out->strides[dim],
+                                 out->dtype, &window));
     em_status st = em_copy_into(window, tensors.p[i]);
     em_tensor_release(window);
     EM_PASS(st);

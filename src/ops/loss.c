@@ -12,12 +12,15 @@ static em_status reduce(em_tensor *t, int64_t reduction, em_tensor **out) {
   return EM_OK;
 }
 
-// --- negative log likelihood: checks. attr[0]: elements between classes of one sample, attr[1]: positions a sample has.
+// --- negative log likelihood: checks. attr[0]: elements between classes of one sample, attr[1]: positions a sample
+// has.
 static em_status check_weight(const em_tensor *weight, int64_t classes) {
   if (weight == NULL || (weight->ndim == 1 && weight->numel == classes)) return EM_OK;
   char a[256];
-  return em_fail(EM_ERR_RUNTIME, "weight tensor should be defined either for all %lld classes or no classes but got weight tensor of shape: %s",
-                 (long long)classes, em_shape_format(weight->ndim, weight->sizes, a, sizeof a));
+  return em_fail(
+      EM_ERR_RUNTIME,
+      "weight tensor should be defined either for all %lld classes or no classes but got weight tensor of shape: %s",
+      (long long)classes, em_shape_format(weight->ndim, weight->sizes, a, sizeof a));
 }
 static em_status check_target_dtype(const em_tensor *target) {
   if (target->dtype == EM_I64 || target->dtype == EM_U8) return EM_OK;
@@ -29,24 +32,32 @@ static em_status check_nll(const em_tensor *self, const em_tensor *target, const
   bool no_batch = self->ndim == 1 && target->ndim == 0;
   if (!no_batch && self->sizes[0] != (target->ndim == 0 ? 1 : target->sizes[0])) {
     char a[256], b[256];
-    return em_fail(EM_ERR_RUNTIME, "size mismatch (got input: %s, target: %s)", em_shape_format(self->ndim, self->sizes, a, sizeof a),
+    return em_fail(EM_ERR_RUNTIME, "size mismatch (got input: %s, target: %s)",
+                   em_shape_format(self->ndim, self->sizes, a, sizeof a),
                    em_shape_format(target->ndim, target->sizes, b, sizeof b));
   }
   if (!em_dtype_is_float(self->dtype))
-    return em_fail(EM_ERR_NOT_IMPLEMENTED, "\"nll_loss_out_frame\" not implemented for '%s'", em_dtype_scalar_name(self->dtype));
+    return em_fail(EM_ERR_NOT_IMPLEMENTED, "\"nll_loss_out_frame\" not implemented for '%s'",
+                   em_dtype_scalar_name(self->dtype));
   EM_PASS(check_target_dtype(target));
   return check_weight(weight, self->sizes[self->ndim - 1]);
 }
 static em_status check_nll2d(const em_tensor *self, const em_tensor *target, const em_tensor *weight) {
   char a[256], b[256];
   if (target->ndim != 3)
-    return em_fail(EM_ERR_RUNTIME, "only batches of spatial targets supported (3D tensors) but got targets of dimension: %d", target->ndim);
-  if (self->ndim != 4) return em_fail(EM_ERR_RUNTIME, "only batches of spatial inputs supported (4D tensors), but got input of dimension: %d", self->ndim);
+    return em_fail(EM_ERR_RUNTIME,
+                   "only batches of spatial targets supported (3D tensors) but got targets of dimension: %d",
+                   target->ndim);
+  if (self->ndim != 4)
+    return em_fail(EM_ERR_RUNTIME,
+                   "only batches of spatial inputs supported (4D tensors), but got input of dimension: %d", self->ndim);
   if (self->sizes[0] != target->sizes[0] || self->sizes[2] != target->sizes[1] || self->sizes[3] != target->sizes[2])
-    return em_fail(EM_ERR_RUNTIME, "size mismatch (got input: %s , target: %s", em_shape_format(self->ndim, self->sizes, a, sizeof a),
+    return em_fail(EM_ERR_RUNTIME, "size mismatch (got input: %s , target: %s",
+                   em_shape_format(self->ndim, self->sizes, a, sizeof a),
                    em_shape_format(target->ndim, target->sizes, b, sizeof b));
   if (!em_dtype_is_float(self->dtype))
-    return em_fail(EM_ERR_NOT_IMPLEMENTED, "\"nll_loss2d_forward_out_frame\" not implemented for '%s'", em_dtype_scalar_name(self->dtype));
+    return em_fail(EM_ERR_NOT_IMPLEMENTED, "\"nll_loss2d_forward_out_frame\" not implemented for '%s'",
+                   em_dtype_scalar_name(self->dtype));
   EM_PASS(check_target_dtype(target));
   return check_weight(weight, self->sizes[1]);
 }
@@ -55,13 +66,15 @@ static void plan_nll(em_tensor *self, em_tensor *target, int64_t reduction, em_p
   em_plan_output_set(p, self->dtype, each ? target->ndim : 0, target->sizes, self->device);
   em_plan_output_set(p, self->dtype, 0, NULL, self->device);
 }
-em_status check_nll_loss_forward(em_tensor *self, em_tensor *target, em_tensor *weight, int64_t reduction, int64_t ignore_index, em_plan *p) {
+em_status check_nll_loss_forward(em_tensor *self, em_tensor *target, em_tensor *weight, int64_t reduction,
+                                 int64_t ignore_index, em_plan *p) {
   (void)ignore_index;
   EM_PASS(check_nll(self, target, weight));
   plan_nll(self, target, reduction, p);
   return EM_OK;
 }
-em_status check_nll_loss2d_forward(em_tensor *self, em_tensor *target, em_tensor *weight, int64_t reduction, int64_t ignore_index, em_plan *p) {
+em_status check_nll_loss2d_forward(em_tensor *self, em_tensor *target, em_tensor *weight, int64_t reduction,
+                                   int64_t ignore_index, em_plan *p) {
   (void)ignore_index;
   EM_PASS(check_nll2d(self, target, weight));
   plan_nll(self, target, reduction, p);
@@ -70,51 +83,56 @@ em_status check_nll_loss2d_forward(em_tensor *self, em_tensor *target, em_tensor
 static em_status plan_backward(em_tensor *grad, em_tensor *self, em_tensor *target, int64_t reduction, em_plan *p) {
   if (grad->numel != (reduction == NONE && self->ndim > 1 ? target->numel : 1)) {
     char a[256];
-    return em_fail(EM_ERR_RUNTIME, "nll_loss_backward: grad_output of shape %s does not fit the loss", em_shape_format(grad->ndim, grad->sizes, a, sizeof a));
+    return em_fail(EM_ERR_RUNTIME, "nll_loss_backward: grad_output of shape %s does not fit the loss",
+                   em_shape_format(grad->ndim, grad->sizes, a, sizeof a));
   }
   em_plan_output_set(p, self->dtype, self->ndim, self->sizes, self->device);
   return EM_OK;
 }
-em_status check_nll_loss_backward(em_tensor *grad, em_tensor *self, em_tensor *target, em_tensor *weight, int64_t reduction, int64_t ignore_index,
-                                  em_tensor *total_weight, em_plan *p) {
+em_status check_nll_loss_backward(em_tensor *grad, em_tensor *self, em_tensor *target, em_tensor *weight,
+                                  int64_t reduction, int64_t ignore_index, em_tensor *total_weight, em_plan *p) {
   (void)ignore_index;
   (void)total_weight;
   EM_PASS(check_nll(self, target, weight));
   return plan_backward(grad, self, target, reduction, p);
 }
-em_status check_nll_loss2d_backward(em_tensor *grad, em_tensor *self, em_tensor *target, em_tensor *weight, int64_t reduction, int64_t ignore_index,
-                                    em_tensor *total_weight, em_plan *p) {
+em_status check_nll_loss2d_backward(em_tensor *grad, em_tensor *self, em_tensor *target, em_tensor *weight,
+                                    int64_t reduction, int64_t ignore_index, em_tensor *total_weight, em_plan *p) {
   (void)ignore_index;
   (void)total_weight;
   EM_PASS(check_nll2d(self, target, weight));
   return plan_backward(grad, self, target, reduction, p);
 }
 
-em_status c_nll_loss(em_tensor *self, em_tensor *target, em_tensor *weight, int64_t reduction, int64_t ignore_index, em_tensor **out) {
+em_status c_nll_loss(em_tensor *self, em_tensor *target, em_tensor *weight, int64_t reduction, int64_t ignore_index,
+                     em_tensor **out) {
   em_tensor *total = NULL;
   em_status st = em_call_nll_loss_forward(self, target, weight, reduction, ignore_index, out, &total);
   em_tensor_release(total);
   return st;
 }
-em_status c_nll_loss2d(em_tensor *self, em_tensor *target, em_tensor *weight, int64_t reduction, int64_t ignore_index, em_tensor **out) {
+em_status c_nll_loss2d(em_tensor *self, em_tensor *target, em_tensor *weight, int64_t reduction, int64_t ignore_index,
+                       em_tensor **out) {
   em_tensor *total = NULL;
   em_status st = em_call_nll_loss2d_forward(self, target, weight, reduction, ignore_index, out, &total);
   em_tensor_release(total);
   return st;
 }
 // Any number of dims after the classes: they are folded into one and unfolded again.
-em_status c_nll_loss_nd(em_tensor *self, em_tensor *target, em_tensor *weight, int64_t reduction, int64_t ignore_index, em_tensor **out) {
+em_status c_nll_loss_nd(em_tensor *self, em_tensor *target, em_tensor *weight, int64_t reduction, int64_t ignore_index,
+                        em_tensor **out) {
   if (self->ndim < 1) return em_fail(EM_ERR_VALUE, "Expected 1 or more dimensions (got %d)", self->ndim);
   if (self->ndim != 1 && self->sizes[0] != (target->ndim == 0 ? 1 : target->sizes[0]))
-    return em_fail(EM_ERR_VALUE, "Expected input batch_size (%lld) to match target batch_size (%lld).", (long long)self->sizes[0],
-                   (long long)(target->ndim == 0 ? 1 : target->sizes[0]));
+    return em_fail(EM_ERR_VALUE, "Expected input batch_size (%lld) to match target batch_size (%lld).",
+                   (long long)self->sizes[0], (long long)(target->ndim == 0 ? 1 : target->sizes[0]));
   if (self->ndim <= 2) return em_call_nll_loss(self, target, weight, reduction, ignore_index, out);
   if (self->ndim == 4) return em_call_nll_loss2d(self, target, weight, reduction, ignore_index, out);
   char a[256], b[256];
   bool fits = target->ndim == self->ndim - 1;
   for (int d = 1; fits && d < target->ndim; d++) fits = target->sizes[d] == self->sizes[d + 1];
   if (!fits)
-    return em_fail(EM_ERR_RUNTIME, "Expected target size %s, got %s", em_shape_format(self->ndim - 2, self->sizes + 2, a, sizeof a),
+    return em_fail(EM_ERR_RUNTIME, "Expected target size %s, got %s",
+                   em_shape_format(self->ndim - 2, self->sizes + 2, a, sizeof a),
                    em_shape_format(target->ndim, target->sizes, b, sizeof b));
   em_status st = EM_OK;
   em_tensor *x = NULL, *t = NULL, *r = NULL;
@@ -134,11 +152,14 @@ fail:
 }
 
 // --- cross entropy: log_softmax, then classes (indices), probabilities, or smoothed classes
-static em_status check_cross_entropy(const em_tensor *self, const em_tensor *target, const em_tensor *weight, double smoothing) {
-  if (self->ndim < 1) return em_fail(EM_ERR_INDEX, "Dimension out of range (expected to be in range of [-1, 0], but got 1)");
+static em_status check_cross_entropy(const em_tensor *self, const em_tensor *target, const em_tensor *weight,
+                                     double smoothing) {
+  if (self->ndim < 1)
+    return em_fail(EM_ERR_INDEX, "Dimension out of range (expected to be in range of [-1, 0], but got 1)");
   (void)target;
   (void)weight;
-  if (!(smoothing >= 0 && smoothing <= 1)) return em_fail(EM_ERR_RUNTIME, "label_smoothing must be between 0.0 and 1.0. Got: %g", smoothing);
+  if (!(smoothing >= 0 && smoothing <= 1))
+    return em_fail(EM_ERR_RUNTIME, "label_smoothing must be between 0.0 and 1.0. Got: %g", smoothing);
   return EM_OK;
 }
 // weight broadcast along the class dim of an n-d input
@@ -148,9 +169,12 @@ static em_status weight_view(em_tensor *weight, int ndim, em_tensor **out) {
   sizes[ndim > 1 ? 1 : 0] = weight->numel;
   return em_call_view(weight, (em_ints){sizes, ndim}, out);
 }
-static em_status divide_by_count(em_tensor *sum, double n, em_tensor **out) { return em_call_div_Scalar(sum, em_scalar_double(n), out); }
+static em_status divide_by_count(em_tensor *sum, double n, em_tensor **out) {
+  return em_call_div_Scalar(sum, em_scalar_double(n), out);
+}
 
-static em_status entropy_of_probabilities(em_tensor *logp, em_tensor *target, em_tensor *weight, int64_t reduction, double smoothing, em_tensor **out) {
+static em_status entropy_of_probabilities(em_tensor *logp, em_tensor *target, em_tensor *weight, int64_t reduction,
+                                          double smoothing, em_tensor **out) {
   em_status st = EM_OK;
   em_tensor *t = NULL, *u = NULL, *w = NULL, *v = NULL, *s = NULL;
   int64_t dim = logp->ndim == 1 ? 0 : 1, classes = logp->sizes[dim];
@@ -188,10 +212,13 @@ fail:
   return st;
 }
 
-// The smoothing part: -sum over classes of weighted log-probabilities, ignored places zeroed, reduced; nll is the other part.
-static em_status smooth_part(em_tensor *logp, em_tensor *target, em_tensor *weight, int64_t reduction, int64_t ignore_index, em_tensor **out) {
+// The smoothing part: -sum over classes of weighted log-probabilities, ignored places zeroed, reduced; nll is the other
+// part.
+static em_status smooth_part(em_tensor *logp, em_tensor *target, em_tensor *weight, int64_t reduction,
+                             int64_t ignore_index, em_tensor **out) {
   em_status st = EM_OK;
-  em_tensor *w = NULL, *v = NULL, *s = NULL, *neg = NULL, *mask = NULL, *kept = NULL, *sum = NULL, *count = NULL, *safe = NULL;
+  em_tensor *w = NULL, *v = NULL, *s = NULL, *neg = NULL, *mask = NULL, *kept = NULL, *sum = NULL, *count = NULL,
+            *safe = NULL;
   int64_t dim = logp->ndim == 1 ? 0 : 1;
   if (weight != NULL) {
     EM_TRY(weight_view(weight, logp->ndim, &w));
@@ -238,7 +265,8 @@ fail:
   em_tensor_release(safe);
   return st;
 }
-static em_status smoothed(em_tensor *logp, em_tensor *target, em_tensor *weight, int64_t reduction, int64_t ignore_index, double smoothing, em_tensor **out) {
+static em_status smoothed(em_tensor *logp, em_tensor *target, em_tensor *weight, int64_t reduction,
+                          int64_t ignore_index, double smoothing, em_tensor **out) {
   em_status st = EM_OK;
   em_tensor *nll = NULL, *smooth = NULL, *a = NULL, *b = NULL;
   double classes = (double)logp->sizes[logp->ndim == 1 ? 0 : 1];
@@ -254,23 +282,27 @@ fail:
   em_tensor_release(b);
   return st;
 }
-em_status c_cross_entropy_loss(em_tensor *self, em_tensor *target, em_tensor *weight, int64_t reduction, int64_t ignore_index, double label_smoothing,
-                               em_tensor **out) {
+em_status c_cross_entropy_loss(em_tensor *self, em_tensor *target, em_tensor *weight, int64_t reduction,
+                               int64_t ignore_index, double label_smoothing, em_tensor **out) {
   EM_PASS(check_cross_entropy(self, target, weight, label_smoothing));
   bool probabilities = em_tensor_same_sizes(self, target);
   if (probabilities) {
     if (!em_dtype_is_float(target->dtype))
-      return em_fail(EM_ERR_RUNTIME, "Expected floating point type for target with class probabilities, got %s", em_dtype_scalar_name(target->dtype));
+      return em_fail(EM_ERR_RUNTIME, "Expected floating point type for target with class probabilities, got %s",
+                     em_dtype_scalar_name(target->dtype));
     if (ignore_index >= 0) return em_fail(EM_ERR_RUNTIME, "ignore_index is not supported for floating point target");
     if (weight != NULL && (weight->ndim != 1 || weight->numel != self->sizes[self->ndim == 1 ? 0 : 1])) {
       char a[256];
-      return em_fail(EM_ERR_RUNTIME, "cross_entropy: weight tensor should be defined either for all %lld classes or no classes but got weight tensor of shape: %s",
-                     (long long)self->sizes[self->ndim == 1 ? 0 : 1], em_shape_format(weight->ndim, weight->sizes, a, sizeof a));
+      return em_fail(EM_ERR_RUNTIME,
+                     "cross_entropy: weight tensor should be defined either for all %lld classes or no classes but got "
+                     "weight tensor of shape: %s",
+                     (long long)self->sizes[self->ndim == 1 ? 0 : 1],
+                     em_shape_format(weight->ndim, weight->sizes, a, sizeof a));
     }
   }
   em_tensor *logp;
   EM_PASS(em_call_log_softmax_int(self, self->ndim == 1 ? 0 : 1, self->dtype, &logp));
-  em_status st = probabilities          ? entropy_of_probabilities(logp, target, weight, reduction, label_smoothing, out)
+  em_status st = probabilities         ? entropy_of_probabilities(logp, target, weight, reduction, label_smoothing, out)
                  : label_smoothing > 0 ? smoothed(logp, target, weight, reduction, ignore_index, label_smoothing, out)
                                        : em_call_nll_loss_nd(logp, target, weight, reduction, ignore_index, out);
   em_tensor_release(logp);
@@ -323,7 +355,8 @@ static em_status check_probability(em_tensor *self) {
   EM_TRY(em_call_amax(plain, (em_ints){NULL, 0}, false, &hi));
   EM_TRY(em_tensor_item(lo, &a));
   EM_TRY(em_tensor_item(hi, &b));
-  if (em_scalar_to_double(a) < 0 || em_scalar_to_double(b) > 1) EM_FAIL(EM_ERR_RUNTIME, "all elements of input should be between 0 and 1");
+  if (em_scalar_to_double(a) < 0 || em_scalar_to_double(b) > 1)
+    EM_FAIL(EM_ERR_RUNTIME, "all elements of input should be between 0 and 1");
 fail:
   em_tensor_release(plain);
   em_tensor_release(lo);
@@ -335,7 +368,8 @@ static em_status weighted(em_tensor *t, em_tensor *weight, em_tensor **out) {
   *out = em_tensor_retain(t);
   return EM_OK;
 }
-em_status c_binary_cross_entropy(em_tensor *self, em_tensor *target, em_tensor *weight, int64_t reduction, em_tensor **out) {
+em_status c_binary_cross_entropy(em_tensor *self, em_tensor *target, em_tensor *weight, int64_t reduction,
+                                 em_tensor **out) {
   em_status st = EM_OK;
   em_tensor *t[9] = {NULL};
   EM_TRY(check_probability(self));
@@ -353,7 +387,8 @@ fail:
   for (int i = 0; i < 9; i++) em_tensor_release(t[i]);
   return st;
 }
-em_status c_binary_cross_entropy_backward(em_tensor *grad, em_tensor *self, em_tensor *target, em_tensor *weight, int64_t reduction, em_tensor **out) {
+em_status c_binary_cross_entropy_backward(em_tensor *grad, em_tensor *self, em_tensor *target, em_tensor *weight,
+                                          int64_t reduction, em_tensor **out) {
   em_status st = EM_OK;
   em_tensor *t[8] = {NULL};
   EM_TRY(em_call_sub_Tensor(self, target, em_scalar_int(1), &t[0]));
@@ -363,15 +398,16 @@ em_status c_binary_cross_entropy_backward(em_tensor *grad, em_tensor *self, em_t
   EM_TRY(em_call_div_Tensor(t[0], t[3], &t[4]));
   EM_TRY(em_call_mul_Tensor(t[4], grad, &t[5]));
   EM_TRY(weighted(t[5], weight, &t[6]));
-  if (reduction == MEAN && self->numel > 0) EM_TRY(em_call_div_Scalar(t[6], em_scalar_double((double)self->numel), out));
+  if (reduction == MEAN && self->numel > 0)
+    EM_TRY(em_call_div_Scalar(t[6], em_scalar_double((double)self->numel), out));
   else *out = em_tensor_retain(t[6]);
 fail:
   for (int i = 0; i < 8; i++) em_tensor_release(t[i]);
   return st;
 }
 // (1 - y) x + (1 + (p - 1) y) softplus(-x), which is exact for large |x|: softplus(-x) = log1p(exp(-|x|)) + max(-x, 0).
-em_status c_binary_cross_entropy_with_logits(em_tensor *self, em_tensor *target, em_tensor *weight, em_tensor *pos_weight, int64_t reduction,
-                                             em_tensor **out) {
+em_status c_binary_cross_entropy_with_logits(em_tensor *self, em_tensor *target, em_tensor *weight,
+                                             em_tensor *pos_weight, int64_t reduction, em_tensor **out) {
   em_status st = EM_OK;
   em_tensor *t[14] = {NULL};
   em_scalar one = em_scalar_int(1);

@@ -1,5 +1,5 @@
-// random.c: random operators over the streams of src/core/rng.h. Elements are drawn in memory order of dense tensors and in iteration
-// order of others, one generator never split over threads: so a seed gives PyTorch's numbers.
+// random.c: random operators over the streams of src/core/rng.h. Elements are drawn in memory order of dense tensors
+// and in iteration order of others, one generator never split over threads: so a seed gives PyTorch's numbers.
 #include <math.h>
 #include "../core/rng.h"
 #include "copy.h"
@@ -66,7 +66,8 @@ static em_status need_float(const em_tensor *self, const char *name) {
   return em_fail(EM_ERR_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", name, em_dtype_scalar_name(self->dtype));
 }
 static const char *limits_of(int dtype, double *lo, double *hi) {
-  static const double top[EM_NUM_DTYPES] = {[EM_F16] = 65504.0, [EM_BF16] = 0x1.fep127, [EM_F32] = 0x1.fffffep127, [EM_F64] = 0x1.fffffffffffffp1023};
+  static const double top[EM_NUM_DTYPES] = {
+      [EM_F16] = 65504.0, [EM_BF16] = 0x1.fep127, [EM_F32] = 0x1.fffffep127, [EM_F64] = 0x1.fffffffffffffp1023};
   *hi = top[dtype];
   *lo = -top[dtype];
   return em_dtype_name(dtype);
@@ -85,9 +86,13 @@ em_status n_uniform_(uint64_t ks, em_tensor *self, double from, double to, em_ge
   const char *name = limits_of(self->dtype, &lo, &hi);
   if (!(from >= lo && from <= hi)) return em_fail(EM_ERR_RUNTIME, "from is out of bounds for %s", name);
   if (!(to >= lo && to <= hi)) return em_fail(EM_ERR_RUNTIME, "to is out of bounds for %s", name);
-  if (from > to) return em_fail(EM_ERR_RUNTIME, "uniform_ expects to return a [from, to) range, but found from=%g > to=%g", from, to);
+  if (from > to)
+    return em_fail(EM_ERR_RUNTIME, "uniform_ expects to return a [from, to) range, but found from=%g > to=%g", from,
+                   to);
   if (to - from > hi)
-    return em_fail(EM_ERR_RUNTIME, "uniform_ expects to-from <= std::numeric_limits<%s>::max(), but found to=%g and from=%g which result in to-from to exceed the limit",
+    return em_fail(EM_ERR_RUNTIME,
+                   "uniform_ expects to-from <= std::numeric_limits<%s>::max(), but found to=%g and from=%g which "
+                   "result in to-from to exceed the limit",
                    name, to, from);
   return fill_all(self, generator, UNIFORM, from, to);
 }
@@ -112,29 +117,41 @@ em_status n_normal_(uint64_t ks, em_tensor *self, double mean, double std, em_ge
 
 // --- integers in [from, to)
 static em_status check_from_to(const em_tensor *self, int64_t *from, int64_t to_last) {
-  static const int64_t low[EM_NUM_DTYPES] = {[EM_U8] = 0, [EM_I8] = INT8_MIN, [EM_I16] = INT16_MIN, [EM_I32] = INT32_MIN, [EM_I64] = INT64_MIN, [EM_BOOL] = 0};
-  static const int64_t high[EM_NUM_DTYPES] = {[EM_U8] = UINT8_MAX, [EM_I8] = INT8_MAX, [EM_I16] = INT16_MAX, [EM_I32] = INT32_MAX, [EM_I64] = INT64_MAX, [EM_BOOL] = 1};
+  static const int64_t low[EM_NUM_DTYPES] = {[EM_U8] = 0,          [EM_I8] = INT8_MIN,   [EM_I16] = INT16_MIN,
+                                             [EM_I32] = INT32_MIN, [EM_I64] = INT64_MIN, [EM_BOOL] = 0};
+  static const int64_t high[EM_NUM_DTYPES] = {[EM_U8] = UINT8_MAX,  [EM_I8] = INT8_MAX,   [EM_I16] = INT16_MAX,
+                                              [EM_I32] = INT32_MAX, [EM_I64] = INT64_MAX, [EM_BOOL] = 1};
   if (!em_dtype_is_integral(self->dtype)) return EM_OK;
-  if (*from < low[self->dtype] || *from > high[self->dtype]) return em_fail(EM_ERR_RUNTIME, "from is out of bounds for %s", em_dtype_name(self->dtype));
-  if (to_last < low[self->dtype] || to_last > high[self->dtype]) return em_fail(EM_ERR_RUNTIME, "to - 1 is out of bounds for %s", em_dtype_name(self->dtype));
+  if (*from < low[self->dtype] || *from > high[self->dtype])
+    return em_fail(EM_ERR_RUNTIME, "from is out of bounds for %s", em_dtype_name(self->dtype));
+  if (to_last < low[self->dtype] || to_last > high[self->dtype])
+    return em_fail(EM_ERR_RUNTIME, "to - 1 is out of bounds for %s", em_dtype_name(self->dtype));
   return EM_OK;
 }
 em_status n_random_from_(uint64_t ks, em_tensor *self, int64_t from, em_opt_int to, em_generator *generator) {
   (void)ks;
-  if (em_dtype_is_complex(self->dtype)) return em_fail(EM_ERR_NOT_IMPLEMENTED, "\"random_from_to\" not implemented for '%s'", em_dtype_scalar_name(self->dtype));
+  if (em_dtype_is_complex(self->dtype))
+    return em_fail(EM_ERR_NOT_IMPLEMENTED, "\"random_from_to\" not implemented for '%s'",
+                   em_dtype_scalar_name(self->dtype));
   fill f = {.g = generator_of(generator), .type = (em_rng_type)em_priv_dtypes[self->dtype].code, .kind = RANDINT};
   if (f.g == NULL) return EM_NOMEM(sizeof *f.g);
   if (to.has) {
-    if (from >= to.v) return em_fail(EM_ERR_RUNTIME, "random_ expects 'from' to be less than 'to', but got from=%lld >= to=%lld", (long long)from, (long long)to.v);
+    if (from >= to.v)
+      return em_fail(EM_ERR_RUNTIME, "random_ expects 'from' to be less than 'to', but got from=%lld >= to=%lld",
+                     (long long)from, (long long)to.v);
     em_rng_adjust_bounds(f.type, &from, &to.v);
     if (from >= to.v)
-      return em_fail(EM_ERR_RUNTIME, "random_ expects 'from' casted to dtype to be less than 'to' casted to dtype, but got from=%lld >= to=%lld", (long long)from,
-                     (long long)to.v);
+      return em_fail(
+          EM_ERR_RUNTIME,
+          "random_ expects 'from' casted to dtype to be less than 'to' casted to dtype, but got from=%lld >= to=%lld",
+          (long long)from, (long long)to.v);
     EM_PASS(check_from_to(self, &from, to.v - 1));
     f.range = (uint64_t)to.v - (uint64_t)from;
   } else if (from != INT64_MIN) {  // [from, the largest value that the dtype holds exactly]
-    static const int64_t top[EM_NUM_DTYPES] = {[EM_U8] = UINT8_MAX, [EM_I8] = INT8_MAX, [EM_I16] = INT16_MAX, [EM_I32] = INT32_MAX, [EM_I64] = INT64_MAX,
-                                               [EM_BOOL] = 1, [EM_F16] = 1 << 11, [EM_BF16] = 1 << 8, [EM_F32] = 1 << 24, [EM_F64] = (int64_t)1 << 53};
+    static const int64_t top[EM_NUM_DTYPES] = {[EM_U8] = UINT8_MAX,        [EM_I8] = INT8_MAX,   [EM_I16] = INT16_MAX,
+                                               [EM_I32] = INT32_MAX,       [EM_I64] = INT64_MAX, [EM_BOOL] = 1,
+                                               [EM_F16] = 1 << 11,         [EM_BF16] = 1 << 8,   [EM_F32] = 1 << 24,
+                                               [EM_F64] = (int64_t)1 << 53};
     int64_t last = top[self->dtype];
     em_rng_adjust_bounds(f.type, &from, &last);
     EM_PASS(check_from_to(self, &from, last));
@@ -145,10 +162,13 @@ em_status n_random_from_(uint64_t ks, em_tensor *self, int64_t from, em_opt_int 
   f.from = from;
   return each_run(self, fill_run, &f);
 }
-em_status n_random_to_(uint64_t ks, em_tensor *self, int64_t to, em_generator *generator) { return n_random_from_(ks, self, 0, em_some_int(to), generator); }
+em_status n_random_to_(uint64_t ks, em_tensor *self, int64_t to, em_generator *generator) {
+  return n_random_from_(ks, self, 0, em_some_int(to), generator);
+}
 em_status n_random_(uint64_t ks, em_tensor *self, em_generator *generator) {
   (void)ks;
-  if (em_dtype_is_complex(self->dtype)) return em_fail(EM_ERR_NOT_IMPLEMENTED, "\"random_\" not implemented for '%s'", em_dtype_scalar_name(self->dtype));
+  if (em_dtype_is_complex(self->dtype))
+    return em_fail(EM_ERR_NOT_IMPLEMENTED, "\"random_\" not implemented for '%s'", em_dtype_scalar_name(self->dtype));
   return fill_all(self, generator, RANDOM, 0, 0);
 }
 
@@ -156,7 +176,9 @@ em_status n_random_(uint64_t ks, em_tensor *self, em_generator *generator) {
 em_status n_bernoulli_float_(uint64_t ks, em_tensor *self, double p, em_generator *generator) {
   (void)ks;
   if (!(p >= 0 && p <= 1)) return em_fail(EM_ERR_RUNTIME, "bernoulli_ expects p to be in [0, 1], but got p=%g", p);
-  if (em_dtype_is_complex(self->dtype)) return em_fail(EM_ERR_NOT_IMPLEMENTED, "\"bernoulli_scalar_cpu_\" not implemented for '%s'", em_dtype_scalar_name(self->dtype));
+  if (em_dtype_is_complex(self->dtype))
+    return em_fail(EM_ERR_NOT_IMPLEMENTED, "\"bernoulli_scalar_cpu_\" not implemented for '%s'",
+                   em_dtype_scalar_name(self->dtype));
   return fill_all(self, generator, BERNOULLI, p, 0);
 }
 typedef struct coin { em_generator *g; em_rng_type type, p_type; } coin;
@@ -174,7 +196,8 @@ static em_status check_probabilities(em_tensor *p) {
   EM_TRY(em_call_amax(p, (em_ints){NULL, 0}, false, &hi));
   EM_TRY(em_tensor_item(lo, &a));
   EM_TRY(em_tensor_item(hi, &b));
-  if (!(em_scalar_to_double(a) >= 0 && em_scalar_to_double(b) <= 1)) EM_FAIL(EM_ERR_RUNTIME, "Expected p_in >= 0 && p_in <= 1 to be true, but got false.");
+  if (!(em_scalar_to_double(a) >= 0 && em_scalar_to_double(b) <= 1))
+    EM_FAIL(EM_ERR_RUNTIME, "Expected p_in >= 0 && p_in <= 1 to be true, but got false.");
 fail:
   em_tensor_release(lo);
   em_tensor_release(hi);
@@ -186,7 +209,8 @@ em_status n_bernoulli_tensor_(uint64_t ks, em_tensor *self, em_tensor *p, em_gen
   EM_PASS(need_float(p, "bernoulli_tensor_cpu_p_"));
   EM_PASS(check_probabilities(p));
   if (self->device.type == EM_DEVICE_META || self->numel == 0) return EM_OK;
-  coin c = {generator_of(generator), (em_rng_type)em_priv_dtypes[self->dtype].code, (em_rng_type)em_priv_dtypes[p->dtype].code};
+  coin c = {generator_of(generator), (em_rng_type)em_priv_dtypes[self->dtype].code,
+            (em_rng_type)em_priv_dtypes[p->dtype].code};
   if (c.g == NULL) return EM_NOMEM(sizeof *c.g);
   em_iter *it = em_alloc(sizeof *it);
   if (it == NULL) return EM_NOMEM(sizeof *it);
@@ -227,7 +251,8 @@ em_status n_geometric_(uint64_t ks, em_tensor *self, double p, em_generator *gen
   (void)ks;
   if (!(p > 0 && p < 1)) return em_fail(EM_ERR_RUNTIME, "geometric_ expects p to be in (0, 1), but got p=%g", p);
   if (em_dtype_is_complex(self->dtype) || self->dtype == EM_BOOL)
-    return em_fail(EM_ERR_NOT_IMPLEMENTED, "\"geometric_cpu\" not implemented for '%s'", em_dtype_scalar_name(self->dtype));
+    return em_fail(EM_ERR_NOT_IMPLEMENTED, "\"geometric_cpu\" not implemented for '%s'",
+                   em_dtype_scalar_name(self->dtype));
   return fill_all(self, generator, GEOMETRIC, p, 0);
 }
 em_status n_cauchy_(uint64_t ks, em_tensor *self, double median, double sigma, em_generator *generator) {
@@ -250,38 +275,42 @@ static em_status finish(em_status st, em_tensor *t, em_tensor **out) {
   else em_tensor_release(t);
   return st;
 }
-#define FACTORY(NAME, FILL)                                                                                                                    \
-  em_status n_##NAME##_generator(uint64_t ks, em_ints size, em_generator *generator, OPTIONS, em_tensor **out) {                              \
-    em_tensor *t;                                                                                                                             \
-    EM_PASS(em_call_empty_memory_format(size, dtype, layout, device, pin_memory, EM_FORMAT_NONE, &t));                                        \
-    return finish(FILL(ks, t, 0, 1, generator), t, out);                                                                                      \
-  }                                                                                                                                           \
-  em_status n_##NAME(uint64_t ks, em_ints size, OPTIONS, em_tensor **out) {                                                                   \
-    return n_##NAME##_generator(ks, size, NULL, dtype, layout, device, pin_memory, out);                                                      \
-  }                                                                                                                                           \
-  em_status n_##NAME##_like(uint64_t ks, em_tensor *self, OPTIONS, int memory_format, em_tensor **out) {                                      \
-    em_tensor *t;                                                                                                                             \
-    EM_PASS(em_call_empty_like(self, dtype, layout, device, pin_memory, memory_format, &t));                                                  \
-    return finish(FILL(ks, t, 0, 1, NULL), t, out);                                                                                           \
+#define FACTORY(NAME, FILL)                                                                                            \
+  em_status n_##NAME##_generator(uint64_t ks, em_ints size, em_generator *generator, OPTIONS, em_tensor **out) {       \
+    em_tensor *t;                                                                                                      \
+    EM_PASS(em_call_empty_memory_format(size, dtype, layout, device, pin_memory, EM_FORMAT_NONE, &t));                 \
+    return finish(FILL(ks, t, 0, 1, generator), t, out);                                                               \
+  }                                                                                                                    \
+  em_status n_##NAME(uint64_t ks, em_ints size, OPTIONS, em_tensor **out) {                                            \
+    return n_##NAME##_generator(ks, size, NULL, dtype, layout, device, pin_memory, out);                               \
+  }                                                                                                                    \
+  em_status n_##NAME##_like(uint64_t ks, em_tensor *self, OPTIONS, int memory_format, em_tensor **out) {               \
+    em_tensor *t;                                                                                                      \
+    EM_PASS(em_call_empty_like(self, dtype, layout, device, pin_memory, memory_format, &t));                           \
+    return finish(FILL(ks, t, 0, 1, NULL), t, out);                                                                    \
   }
 FACTORY(rand, n_uniform_)
 FACTORY(randn, n_normal_)
 
-em_status n_randint_low_generator(uint64_t ks, int64_t low, int64_t high, em_ints size, em_generator *generator, OPTIONS, em_tensor **out) {
+em_status n_randint_low_generator(uint64_t ks, int64_t low, int64_t high, em_ints size, em_generator *generator,
+                                  OPTIONS, em_tensor **out) {
   em_tensor *t;
-  EM_PASS(em_call_empty_memory_format(size, dtype < 0 ? EM_I64 : dtype, layout, device, pin_memory, EM_FORMAT_NONE, &t));
+  EM_PASS(
+      em_call_empty_memory_format(size, dtype < 0 ? EM_I64 : dtype, layout, device, pin_memory, EM_FORMAT_NONE, &t));
   return finish(n_random_from_(ks, t, low, em_some_int(high), generator), t, out);
 }
 em_status n_randint_low(uint64_t ks, int64_t low, int64_t high, em_ints size, OPTIONS, em_tensor **out) {
   return n_randint_low_generator(ks, low, high, size, NULL, dtype, layout, device, pin_memory, out);
 }
-em_status n_randint_generator(uint64_t ks, int64_t high, em_ints size, em_generator *generator, OPTIONS, em_tensor **out) {
+em_status n_randint_generator(uint64_t ks, int64_t high, em_ints size, em_generator *generator, OPTIONS,
+                              em_tensor **out) {
   return n_randint_low_generator(ks, 0, high, size, generator, dtype, layout, device, pin_memory, out);
 }
 em_status n_randint(uint64_t ks, int64_t high, em_ints size, OPTIONS, em_tensor **out) {
   return n_randint_low_generator(ks, 0, high, size, NULL, dtype, layout, device, pin_memory, out);
 }
-em_status n_randint_like_low(uint64_t ks, em_tensor *self, int64_t low, int64_t high, OPTIONS, int memory_format, em_tensor **out) {
+em_status n_randint_like_low(uint64_t ks, em_tensor *self, int64_t low, int64_t high, OPTIONS, int memory_format,
+                             em_tensor **out) {
   em_tensor *t;
   EM_PASS(em_call_empty_like(self, dtype, layout, device, pin_memory, memory_format, &t));
   return finish(n_random_from_(ks, t, low, em_some_int(high), NULL), t, out);
@@ -291,23 +320,31 @@ em_status n_randint_like(uint64_t ks, em_tensor *self, int64_t high, OPTIONS, in
 }
 em_status n_randperm_generator(uint64_t ks, int64_t n, em_generator *generator, OPTIONS, em_tensor **out) {
   (void)ks;
-  static const int64_t exact[EM_NUM_DTYPES] = {[EM_U8] = UINT8_MAX, [EM_I8] = INT8_MAX, [EM_I16] = INT16_MAX, [EM_I32] = INT32_MAX, [EM_I64] = INT64_MAX,
-                                               [EM_F16] = 2049, [EM_F32] = (1 << 24) + 1, [EM_F64] = ((int64_t)1 << 53) + 1, [EM_BF16] = 257};
+  static const int64_t exact[EM_NUM_DTYPES] = {
+      [EM_U8] = UINT8_MAX,  [EM_I8] = INT8_MAX, [EM_I16] = INT16_MAX,     [EM_I32] = INT32_MAX,
+      [EM_I64] = INT64_MAX, [EM_F16] = 2049,    [EM_F32] = (1 << 24) + 1, [EM_F64] = ((int64_t)1 << 53) + 1,
+      [EM_BF16] = 257};
   if (dtype < 0) dtype = EM_I64;
   if (n < 0) return em_fail(EM_ERR_RUNTIME, "n must be non-negative, got%lld", (long long)n);
-  if (exact[dtype] == 0) return em_fail(EM_ERR_NOT_IMPLEMENTED, "\"randperm\" not implemented for '%s'", em_dtype_scalar_name(dtype));
-  if (n > exact[dtype]) return em_fail(EM_ERR_RUNTIME, "n is too large for result tensor type: '%s'", em_dtype_scalar_name(dtype));
+  if (exact[dtype] == 0)
+    return em_fail(EM_ERR_NOT_IMPLEMENTED, "\"randperm\" not implemented for '%s'", em_dtype_scalar_name(dtype));
+  if (n > exact[dtype])
+    return em_fail(EM_ERR_RUNTIME, "n is too large for result tensor type: '%s'", em_dtype_scalar_name(dtype));
   em_tensor *t;
   EM_PASS(em_call_empty_memory_format((em_ints){&n, 1}, dtype, layout, device, pin_memory, EM_FORMAT_NONE, &t));
   em_generator *g = generator_of(generator);
   if (g == NULL) return finish(EM_NOMEM(sizeof *g), t, out);
-  if (t->device.type == EM_DEVICE_CPU && n > 0) em_rng_fill_randperm(g, (em_rng_type)em_priv_dtypes[dtype].code, em_tensor_data(t), n);
+  if (t->device.type == EM_DEVICE_CPU && n > 0)
+    em_rng_fill_randperm(g, (em_rng_type)em_priv_dtypes[dtype].code, em_tensor_data(t), n);
   *out = t;
   return EM_OK;
 }
-em_status n_randperm(uint64_t ks, int64_t n, OPTIONS, em_tensor **out) { return n_randperm_generator(ks, n, NULL, dtype, layout, device, pin_memory, out); }
+em_status n_randperm(uint64_t ks, int64_t n, OPTIONS, em_tensor **out) {
+  return n_randperm_generator(ks, n, NULL, dtype, layout, device, pin_memory, out);
+}
 
-em_status c_normal_float_float(double mean, double std, em_ints size, em_generator *generator, OPTIONS, em_tensor **out) {
+em_status c_normal_float_float(double mean, double std, em_ints size, em_generator *generator, OPTIONS,
+                               em_tensor **out) {
   em_tensor *t;
   EM_PASS(em_call_empty_memory_format(size, dtype, layout, device, pin_memory, EM_FORMAT_NONE, &t));
   return finish(em_call_normal_(t, mean, std, generator), t, out);
@@ -325,7 +362,8 @@ em_status c_normal_tensor_tensor(em_tensor *mean, em_tensor *std, em_generator *
   em_shape shape;
   EM_TRY(em_shape_of(mean, &shape));
   EM_TRY(em_shape_broadcast(&shape, std->ndim, std->sizes));
-  EM_TRY(em_call_empty_memory_format((em_ints){shape.sizes, shape.ndim}, mean->dtype, -1, mean->device, -1, EM_FORMAT_NONE, &z));
+  EM_TRY(em_call_empty_memory_format((em_ints){shape.sizes, shape.ndim}, mean->dtype, -1, mean->device, -1,
+                                     EM_FORMAT_NONE, &z));
   EM_TRY(em_call_normal_(z, 0, 1, generator));
   EM_TRY(em_call_mul_Tensor(z, std, &scaled));
   EM_TRY(em_call_add_Tensor(scaled, mean, em_scalar_int(1), out));
@@ -391,7 +429,8 @@ em_status c_dropout_(em_tensor *self, double p, bool train) {
   em_tensor_release(n);
   return st;
 }
-em_status n_native_dropout(uint64_t ks, em_tensor *input, double p, em_opt_bool train, em_tensor **out0, em_tensor **out1) {
+em_status n_native_dropout(uint64_t ks, em_tensor *input, double p, em_opt_bool train, em_tensor **out0,
+                           em_tensor **out1) {
   (void)ks;
   em_status st = EM_OK;
   em_tensor *mask = NULL, *kept = NULL, *y = NULL;

@@ -2,7 +2,8 @@
 #include "gen_ops.h"
 
 static em_status check_any(em_tensor *self, int64_t dim, const char *name, em_plan *p) {
-  if (!em_dtype_is_float(self->dtype)) return em_fail(EM_ERR_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", name, em_dtype_scalar_name(self->dtype));
+  if (!em_dtype_is_float(self->dtype))
+    return em_fail(EM_ERR_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", name, em_dtype_scalar_name(self->dtype));
   EM_PASS(em_shape_wrap_dim(dim, self->ndim, true, &p->attr[0]));
   em_plan_output_set(p, self->dtype, self->ndim, self->sizes, self->device);
   return EM_OK;
@@ -13,20 +14,27 @@ static em_status check_half_to_float(em_tensor *self, bool half_to_float) {
 }
 em_status check_softmax(em_tensor *self, int64_t dim, bool half_to_float, em_plan *p) {
   EM_PASS(check_half_to_float(self, half_to_float));
-  return check_any(self, dim, self->ndim == 0 || dim == -1 || dim == self->ndim - 1 ? "softmax_lastdim_kernel_impl" : "softmax_kernel_impl", p);
+  return check_any(
+      self, dim,
+      self->ndim == 0 || dim == -1 || dim == self->ndim - 1 ? "softmax_lastdim_kernel_impl" : "softmax_kernel_impl", p);
 }
 em_status check_log_softmax(em_tensor *self, int64_t dim, bool half_to_float, em_plan *p) {
   EM_PASS(check_half_to_float(self, half_to_float));
-  return check_any(self, dim, self->ndim == 0 || dim == -1 || dim == self->ndim - 1 ? "log_softmax_lastdim_kernel_impl" : "log_softmax_kernel_impl", p);
+  return check_any(self, dim,
+                   self->ndim == 0 || dim == -1 || dim == self->ndim - 1 ? "log_softmax_lastdim_kernel_impl"
+                                                                         : "log_softmax_kernel_impl",
+                   p);
 }
 em_status check_softmax_backward(em_tensor *grad_output, em_tensor *output, int64_t dim, int input_dtype, em_plan *p) {
   if (!em_tensor_same_sizes(grad_output, output)) {
     char a[256], b[256];
     return em_fail(EM_ERR_RUNTIME, "softmax_backward: grad_output of shape %s does not match output of shape %s",
-                   em_shape_format(grad_output->ndim, grad_output->sizes, a, sizeof a), em_shape_format(output->ndim, output->sizes, b, sizeof b));
+                   em_shape_format(grad_output->ndim, grad_output->sizes, a, sizeof a),
+                   em_shape_format(output->ndim, output->sizes, b, sizeof b));
   }
   if (grad_output->dtype != output->dtype)
-    return em_fail(EM_ERR_RUNTIME, "expected input and grad types to match, or input to be at::Half and grad to be at::Float");
+    return em_fail(EM_ERR_RUNTIME,
+                   "expected input and grad types to match, or input to be at::Half and grad to be at::Float");
   (void)input_dtype;
   return check_any(grad_output, dim, "softmax_backward", p);
 }

@@ -20,18 +20,25 @@ em_status n_unsafe_view(uint64_t ks, em_tensor *self, em_ints size, em_tensor **
 }
 em_status c_reshape(em_tensor *self, em_ints shape, em_tensor **out) {
   int64_t sizes[EM_MAX_DIMS], strides[EM_MAX_DIMS];
-  if (shape.n > EM_MAX_DIMS) return em_fail(EM_ERR_RUNTIME, "reshape: at most %d dimensions are supported, got %lld", EM_MAX_DIMS, (long long)shape.n);
+  if (shape.n > EM_MAX_DIMS)
+    return em_fail(EM_ERR_RUNTIME, "reshape: at most %d dimensions are supported, got %lld", EM_MAX_DIMS,
+                   (long long)shape.n);
   EM_PASS(em_shape_infer((int)shape.n, shape.p, self->numel, sizes));
   em_ints whole = {sizes, shape.n};
-  if (em_shape_view_strides(self->ndim, self->sizes, self->strides, self->numel, (int)shape.n, sizes, strides)) return em_call_view(self, whole, out);
+  if (em_shape_view_strides(self->ndim, self->sizes, self->strides, self->numel, (int)shape.n, sizes, strides))
+    return em_call_view(self, whole, out);
   em_tensor *copy;
   EM_PASS(em_call_clone(self, EM_FORMAT_CONTIGUOUS, &copy));
   em_status st = em_call__unsafe_view(copy, whole, out);
   em_tensor_release(copy);
   return st;
 }
-em_status c_view_as(em_tensor *self, em_tensor *other, em_tensor **out) { return em_call_view(self, (em_ints){other->sizes, other->ndim}, out); }
-em_status c_reshape_as(em_tensor *self, em_tensor *other, em_tensor **out) { return em_call_reshape(self, (em_ints){other->sizes, other->ndim}, out); }
+em_status c_view_as(em_tensor *self, em_tensor *other, em_tensor **out) {
+  return em_call_view(self, (em_ints){other->sizes, other->ndim}, out);
+}
+em_status c_reshape_as(em_tensor *self, em_tensor *other, em_tensor **out) {
+  return em_call_reshape(self, (em_ints){other->sizes, other->ndim}, out);
+}
 
 em_status c_flatten(em_tensor *self, int64_t start, int64_t end, em_tensor **out) {
   EM_PASS(em_shape_wrap_dim(start, self->ndim, true, &start));
@@ -52,11 +59,13 @@ em_status c_flatten(em_tensor *self, int64_t start, int64_t end, em_tensor **out
 em_status c_unflatten(em_tensor *self, int64_t dim, em_ints sizes, em_tensor **out) {
   EM_PASS(em_shape_wrap_dim(dim, self->ndim, false, &dim));
   if (sizes.n == 0) return em_fail(EM_ERR_RUNTIME, "unflatten: sizes must be non-empty");
-  if (sizes.n + self->ndim > EM_MAX_DIMS) return em_fail(EM_ERR_RUNTIME, "unflatten: at most %d dimensions are supported", EM_MAX_DIMS);
+  if (sizes.n + self->ndim > EM_MAX_DIMS)
+    return em_fail(EM_ERR_RUNTIME, "unflatten: at most %d dimensions are supported", EM_MAX_DIMS);
   int64_t inner[EM_MAX_DIMS], all[EM_MAX_DIMS], n = 0;
   if (em_shape_infer((int)sizes.n, sizes.p, self->sizes[dim], inner) != EM_OK) {
     char a[256];
-    return em_fail(EM_ERR_RUNTIME, "unflatten: Provided sizes %s don't multiply up to the size of dim %lld (%lld) in the input tensor",
+    return em_fail(EM_ERR_RUNTIME,
+                   "unflatten: Provided sizes %s don't multiply up to the size of dim %lld (%lld) in the input tensor",
                    em_shape_format((int)sizes.n, sizes.p, a, sizeof a), (long long)dim, (long long)self->sizes[dim]);
   }
   for (int64_t i = 0; i < dim; i++) all[n++] = self->sizes[i];
@@ -69,8 +78,11 @@ em_status c_ravel(em_tensor *self, em_tensor **out) { return em_call_reshape(sel
 em_status c_movedim(em_tensor *self, em_ints source, em_ints destination, em_tensor **out) {
   if (source.n != destination.n) {
     char a[256], b[256];
-    return em_fail(EM_ERR_RUNTIME, "movedim: Invalid source or destination dims: source (%s dims) should contain the same number of dims as destination (%s dims)",
-                   em_shape_format((int)source.n, source.p, a, sizeof a), em_shape_format((int)destination.n, destination.p, b, sizeof b));
+    return em_fail(EM_ERR_RUNTIME,
+                   "movedim: Invalid source or destination dims: source (%s dims) should contain the same number of "
+                   "dims as destination (%s dims)",
+                   em_shape_format((int)source.n, source.p, a, sizeof a),
+                   em_shape_format((int)destination.n, destination.p, b, sizeof b));
   }
   int64_t order[EM_MAX_DIMS];
   bool from[EM_MAX_DIMS] = {false}, to[EM_MAX_DIMS] = {false};
@@ -78,7 +90,8 @@ em_status c_movedim(em_tensor *self, em_ints source, em_ints destination, em_ten
     int64_t s, d;
     EM_PASS(em_shape_wrap_dim(source.p[i], self->ndim, true, &s));
     EM_PASS(em_shape_wrap_dim(destination.p[i], self->ndim, true, &d));
-    if (from[s] || to[d]) return em_fail(EM_ERR_RUNTIME, "movedim: repeated dim in `%s`", from[s] ? "source" : "destination");
+    if (from[s] || to[d])
+      return em_fail(EM_ERR_RUNTIME, "movedim: repeated dim in `%s`", from[s] ? "source" : "destination");
     from[s] = to[d] = true;
     order[d] = s;
   }
@@ -92,15 +105,22 @@ em_status c_movedim(em_tensor *self, em_ints source, em_ints destination, em_ten
 em_status c_movedim_int(em_tensor *self, int64_t source, int64_t destination, em_tensor **out) {
   return c_movedim(self, EM_INTS(source), EM_INTS(destination), out);
 }
-em_status c_swapaxes(em_tensor *self, int64_t a, int64_t b, em_tensor **out) { return em_call_transpose_int(self, a, b, out); }
-em_status c_expand_as(em_tensor *self, em_tensor *other, em_tensor **out) { return em_call_expand(self, (em_ints){other->sizes, other->ndim}, false, out); }
-em_status c_broadcast_to(em_tensor *self, em_ints size, em_tensor **out) { return em_call_expand(self, size, false, out); }
+em_status c_swapaxes(em_tensor *self, int64_t a, int64_t b, em_tensor **out) {
+  return em_call_transpose_int(self, a, b, out);
+}
+em_status c_expand_as(em_tensor *self, em_tensor *other, em_tensor **out) {
+  return em_call_expand(self, (em_ints){other->sizes, other->ndim}, false, out);
+}
+em_status c_broadcast_to(em_tensor *self, em_ints size, em_tensor **out) {
+  return em_call_expand(self, size, false, out);
+}
 em_status c_broadcast_tensors(em_tensors tensors, em_tensor_list *out) {
   em_status st = EM_OK;
   em_shape s = {.ndim = 0};
   for (int64_t i = 0; i < tensors.n; i++) EM_PASS(em_shape_broadcast(&s, tensors.p[i]->ndim, tensors.p[i]->sizes));
   EM_PASS(em_tensor_list_new(tensors.n, out));
-  for (int64_t i = 0; i < tensors.n; i++) EM_TRY(em_call_expand(tensors.p[i], (em_ints){s.sizes, s.ndim}, false, &out->p[i]));
+  for (int64_t i = 0; i < tensors.n; i++)
+    EM_TRY(em_call_expand(tensors.p[i], (em_ints){s.sizes, s.ndim}, false, &out->p[i]));
   return EM_OK;
 fail:
   em_tensor_list_clear(out);
@@ -113,16 +133,21 @@ em_status c_narrow(em_tensor *self, int64_t dim, int64_t start, int64_t length, 
   EM_PASS(em_shape_wrap_dim(dim, self->ndim, true, &dim));
   int64_t n = self->sizes[dim];
   if (start < -n || start > n)
-    return em_fail(EM_ERR_INDEX, "start out of range (expected to be in range of [%lld, %lld], but got %lld)", (long long)-n, (long long)n, (long long)start);
+    return em_fail(EM_ERR_INDEX, "start out of range (expected to be in range of [%lld, %lld], but got %lld)",
+                   (long long)-n, (long long)n, (long long)start);
   if (start < 0) start += n;
   if (start > n - length)
-    return em_fail(EM_ERR_RUNTIME, "start (%lld) + length (%lld) exceeds dimension size (%lld).", (long long)start, (long long)length, (long long)n);
+    return em_fail(EM_ERR_RUNTIME, "start (%lld) + length (%lld) exceeds dimension size (%lld).", (long long)start,
+                   (long long)length, (long long)n);
   return em_call_slice_Tensor(self, dim, em_some_int(start), em_some_int(start + length), 1, out);
 }
-em_status c_split_sizes(em_tensor *self, em_ints sizes, int64_t dim, em_tensor_list *out) { return em_call_split_with_sizes(self, sizes, dim, out); }
+em_status c_split_sizes(em_tensor *self, em_ints sizes, int64_t dim, em_tensor_list *out) {
+  return em_call_split_with_sizes(self, sizes, dim, out);
+}
 em_status c_chunk(em_tensor *self, int64_t chunks, int64_t dim, em_tensor_list *out) {
   if (self->ndim == 0) return em_fail(EM_ERR_RUNTIME, "chunk expects at least a 1-dimensional tensor");
-  if (chunks <= 0) return em_fail(EM_ERR_RUNTIME, "chunk expects `chunks` to be greater than 0, got: %lld", (long long)chunks);
+  if (chunks <= 0)
+    return em_fail(EM_ERR_RUNTIME, "chunk expects `chunks` to be greater than 0, got: %lld", (long long)chunks);
   EM_PASS(em_shape_wrap_dim(dim, self->ndim, true, &dim));
   int64_t n = self->sizes[dim], size = n / chunks + (n % chunks != 0);
   if (size > 0 || n > 0) return em_call_split_Tensor(self, size, dim, out);
@@ -147,6 +172,7 @@ em_status c_real(em_tensor *self, em_tensor **out) {
   return EM_OK;
 }
 em_status c_imag(em_tensor *self, em_tensor **out) {
-  if (!em_dtype_is_complex(self->dtype)) return em_fail(EM_ERR_RUNTIME, "imag is not implemented for tensors with non-complex dtypes.");
+  if (!em_dtype_is_complex(self->dtype))
+    return em_fail(EM_ERR_RUNTIME, "imag is not implemented for tensors with non-complex dtypes.");
   return part(self, 1, out);
 }

@@ -1,4 +1,5 @@
-// test_dispatch.c: the operator table, schemas read at run time, kernels and fallbacks that come and go, allocation failures.
+// test_dispatch.c: the operator table, schemas read at run time, kernels and fallbacks that come and go, allocation
+// failures.
 #include <string.h>
 #include "check.h"
 #include "core/alloc.h"
@@ -11,11 +12,14 @@ static bool same_default(const em_value *a, const em_value *b) {
   switch (a->tag) {
     case EM_TAG_NONE: return true;
     case EM_TAG_DOUBLE: return a->d == b->d;
-    case EM_TAG_SCALAR: return a->scalar.kind == b->scalar.kind && em_scalar_to_double(a->scalar) == em_scalar_to_double(b->scalar);
+    case EM_TAG_SCALAR:
+      return a->scalar.kind == b->scalar.kind && em_scalar_to_double(a->scalar) == em_scalar_to_double(b->scalar);
     case EM_TAG_STRING: return strcmp(a->string, b->string) == 0;
-    case EM_TAG_INTS: return a->list.n == b->list.n && memcmp(a->list.p, b->list.p, sizeof(int64_t) * (size_t)a->list.n) == 0;
+    case EM_TAG_INTS:
+      return a->list.n == b->list.n && memcmp(a->list.p, b->list.p, sizeof(int64_t) * (size_t)a->list.n) == 0;
     case EM_TAG_BOOLS: return a->list.n == b->list.n && memcmp(a->list.p, b->list.p, (size_t)a->list.n) == 0;
-    case EM_TAG_DOUBLES: return a->list.n == b->list.n && memcmp(a->list.p, b->list.p, sizeof(double) * (size_t)a->list.n) == 0;
+    case EM_TAG_DOUBLES:
+      return a->list.n == b->list.n && memcmp(a->list.p, b->list.p, sizeof(double) * (size_t)a->list.n) == 0;
     case EM_TAG_TENSORS: return a->list.n == b->list.n;
     default: return a->i == b->i;
   }
@@ -30,12 +34,16 @@ static void test_schemas_agree(void) {
       check_failures++;
       continue;
     }
-    bool same = strcmp(op->name, read->name) == 0 && strcmp(op->overload, read->overload) == 0 && op->nargs == read->nargs && op->nrets == read->nrets &&
-                op->variant == read->variant && strcmp(op->full, read->full) == 0;
+    bool same = strcmp(op->name, read->name) == 0 && strcmp(op->overload, read->overload) == 0 &&
+                op->nargs == read->nargs && op->nrets == read->nrets && op->variant == read->variant &&
+                strcmp(op->full, read->full) == 0;
     for (int k = 0; same && k < op->nargs; k++) {
       const em_arg *a = &op->args[k], *b = &read->args[k];
-      same = strcmp(a->name, b->name) == 0 && a->type == b->type && a->flags == b->flags && a->list_size == b->list_size && same_default(&a->dflt, &b->dflt);
-      if (!same) fprintf(stderr, "argument '%s': type %d/%d flags %d/%d default tag %d/%d\n", a->name, a->type, b->type, a->flags, b->flags, a->dflt.tag, b->dflt.tag);
+      same = strcmp(a->name, b->name) == 0 && a->type == b->type && a->flags == b->flags &&
+             a->list_size == b->list_size && same_default(&a->dflt, &b->dflt);
+      if (!same)
+        fprintf(stderr, "argument '%s': type %d/%d flags %d/%d default tag %d/%d\n", a->name, a->type, b->type,
+                a->flags, b->flags, a->dflt.tag, b->dflt.tag);
     }
     for (int k = 0; same && k < op->nrets; k++) same = op->ret_types[k] == read->ret_types[k];
     if (!same) fprintf(stderr, "the two readings differ: %s\n", op->schema);
@@ -44,8 +52,20 @@ static void test_schemas_agree(void) {
   }
 }
 static void test_bad_schemas(void) {
-  static const char *const bad[] = {"", "f", "f(", "f(Tensor x", "f(Tensor x) ->", "f(Tensr x) -> Tensor", "f(Tensor x, Tensor x) -> Tensor", "f(Tensor) -> Tensor",
-                                    "f(int x=) -> Tensor", "f(str[] x) -> Tensor", "f(Tensor x) -> Tensor y z", "f(int[ x) -> int", "f(int x=[1) -> int", "f.(int x) -> int"};
+  static const char *const bad[] = {"",
+                                    "f",
+                                    "f(",
+                                    "f(Tensor x",
+                                    "f(Tensor x) ->",
+                                    "f(Tensr x) -> Tensor",
+                                    "f(Tensor x, Tensor x) -> Tensor",
+                                    "f(Tensor) -> Tensor",
+                                    "f(int x=) -> Tensor",
+                                    "f(str[] x) -> Tensor",
+                                    "f(Tensor x) -> Tensor y z",
+                                    "f(int[ x) -> int",
+                                    "f(int x=[1) -> int",
+                                    "f.(int x) -> int"};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     em_operator *op = NULL;
     em_status st = em_schema_parse(bad[i], &op);
@@ -57,7 +77,8 @@ static void test_bad_schemas(void) {
 }
 
 static int calls;
-static em_status count_and_go_on(const em_operator *op, uint64_t ks, void *context, const em_value *args, em_value *rets) {
+static em_status count_and_go_on(const em_operator *op, uint64_t ks, void *context, const em_value *args,
+                                 em_value *rets) {
   calls++;
   return em_redispatch_boxed(op, ks & EM_KEYS_BELOW((int)(intptr_t)context), args, rets);
 }

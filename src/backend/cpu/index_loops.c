@@ -1,5 +1,5 @@
-// index_loops.c: moving elements by offset tables, and the gather/scatter family. Elements move as 1, 2, 4, 8 or 16 bytes; only
-// accumulation looks at dtypes.
+// index_loops.c: moving elements by offset tables, and the gather/scatter family. Elements move as 1, 2, 4, 8 or 16
+// bytes; only accumulation looks at dtypes.
 #include <string.h>
 #include "../../core/half.h"
 #include "../../core/threads.h"
@@ -67,14 +67,22 @@ static em_status get_range(void *context, int64_t begin, int64_t end) {
     }
     walk w;
     walk_start(&w, tail, p->shape.sizes + g->after, p->strides + g->after);
-    for (int64_t k = 0; k < g->block; k++, walk_next(&w)) move(dst + (size_t)k * g->size, src + w.at * (int64_t)g->size, g->size);
+    for (int64_t k = 0; k < g->block; k++, walk_next(&w))
+      move(dst + (size_t)k * g->size, src + w.at * (int64_t)g->size, g->size);
   }
   return EM_OK;
 }
 em_status em_priv_index_get(const em_index_plan *p, em_tensor *self, em_tensor *out) {
   if (out->numel == 0) return EM_OK;
-  get g = {.p = p, .src = em_tensor_data(self), .dst = em_tensor_data(out), .offsets = em_tensor_data(p->offsets), .size = em_tensor_itemsize(self),
-           .places = p->offsets->numel, .block = 1, .after = p->at + p->ndim, .dense = true};
+  get g = {.p = p,
+           .src = em_tensor_data(self),
+           .dst = em_tensor_data(out),
+           .offsets = em_tensor_data(p->offsets),
+           .size = em_tensor_itemsize(self),
+           .places = p->offsets->numel,
+           .block = 1,
+           .after = p->at + p->ndim,
+           .dense = true};
   for (int d = p->shape.ndim - 1; d >= g.after; d--) {
     g.dense &= p->shape.sizes[d] == 1 || p->strides[d] == g.block;
     g.block *= p->shape.sizes[d];
@@ -93,13 +101,49 @@ static inline void add_element(char *dst, const char *src, int dtype) {
     case EM_F64: { double a, b; memcpy(&a, dst, 8); memcpy(&b, src, 8); a += b; memcpy(dst, &a, 8); break; }
     case EM_I64: { int64_t a, b; memcpy(&a, dst, 8); memcpy(&b, src, 8); a += b; memcpy(dst, &a, 8); break; }
     case EM_I32: { int32_t a, b; memcpy(&a, dst, 4); memcpy(&b, src, 4); a += b; memcpy(dst, &a, 4); break; }
-    case EM_I16: { int16_t a, b; memcpy(&a, dst, 2); memcpy(&b, src, 2); a = (int16_t)(a + b); memcpy(dst, &a, 2); break; }
+    case EM_I16: {
+      int16_t a, b;
+      memcpy(&a, dst, 2);
+      memcpy(&b, src, 2);
+      a = (int16_t)(a + b);
+      memcpy(dst, &a, 2);
+      break;
+    }
     case EM_I8: case EM_U8: *(uint8_t *)dst = (uint8_t)(*(uint8_t *)dst + *(const uint8_t *)src); break;
     case EM_BOOL: *(uint8_t *)dst = *(uint8_t *)dst || *(const uint8_t *)src; break;
-    case EM_F16: { uint16_t a, b; memcpy(&a, dst, 2); memcpy(&b, src, 2); a = em_f32_to_f16(em_f16_to_f32(a) + em_f16_to_f32(b)); memcpy(dst, &a, 2); break; }
-    case EM_BF16: { uint16_t a, b; memcpy(&a, dst, 2); memcpy(&b, src, 2); a = em_f32_to_bf16(em_bf16_to_f32(a) + em_bf16_to_f32(b)); memcpy(dst, &a, 2); break; }
-    case EM_C64: { em_c64 a, b; memcpy(&a, dst, 8); memcpy(&b, src, 8); a.re += b.re; a.im += b.im; memcpy(dst, &a, 8); break; }
-    default: { em_c128 a, b; memcpy(&a, dst, 16); memcpy(&b, src, 16); a.re += b.re; a.im += b.im; memcpy(dst, &a, 16); }
+    case EM_F16: {
+      uint16_t a, b;
+      memcpy(&a, dst, 2);
+      memcpy(&b, src, 2);
+      a = em_f32_to_f16(em_f16_to_f32(a) + em_f16_to_f32(b));
+      memcpy(dst, &a, 2);
+      break;
+    }
+    case EM_BF16: {
+      uint16_t a, b;
+      memcpy(&a, dst, 2);
+      memcpy(&b, src, 2);
+      a = em_f32_to_bf16(em_bf16_to_f32(a) + em_bf16_to_f32(b));
+      memcpy(dst, &a, 2);
+      break;
+    }
+    case EM_C64: {
+      em_c64 a, b;
+      memcpy(&a, dst, 8);
+      memcpy(&b, src, 8);
+      a.re += b.re;
+      a.im += b.im;
+      memcpy(dst, &a, 8);
+      break;
+    }
+    default: {
+      em_c128 a, b;
+      memcpy(&a, dst, 16);
+      memcpy(&b, src, 16);
+      a.re += b.re;
+      a.im += b.im;
+      memcpy(dst, &a, 16);
+    }
   }
 }
 
@@ -151,7 +195,8 @@ em_status n_nonzero(uint64_t ks, em_tensor *self, em_tensor **out) {
   int64_t count = 0;
   walk w;
   walk_start(&w, self->ndim, self->sizes, self->strides);
-  for (int64_t i = 0; i < self->numel; i++, walk_next(&w)) count += nonzero_at(data + w.at * (int64_t)size, self->dtype);
+  for (int64_t i = 0; i < self->numel; i++, walk_next(&w))
+    count += nonzero_at(data + w.at * (int64_t)size, self->dtype);
   int64_t sizes[2] = {count, self->ndim}, strides[2] = {1, count > 1 ? count : 1};
   em_tensor *t;
   EM_PASS(em_tensor_new_strided(2, sizes, strides, EM_I64, self->device, &t));
@@ -166,7 +211,8 @@ em_status n_nonzero(uint64_t ks, em_tensor *self, em_tensor **out) {
   return EM_OK;
 }
 
-// --- gather and scatter along one dim. Strides of a tensor with the dim's stride taken out; the index supplies the position.
+// --- gather and scatter along one dim. Strides of a tensor with the dim's stride taken out; the index supplies the
+// position.
 typedef struct along {
   int64_t strides[EM_MAX_DIMS];
   int64_t dim_stride, size;
@@ -178,7 +224,8 @@ static void along_of(const em_tensor *t, int64_t dim, along *a) {
   a->size = t->ndim == 0 ? 1 : t->sizes[dim];
 }
 static em_status fail_bounds(int64_t v, int64_t dim, int64_t size) {
-  return em_fail(EM_ERR_RUNTIME, "index %lld is out of bounds for dimension %lld with size %lld", (long long)v, (long long)dim, (long long)size);
+  return em_fail(EM_ERR_RUNTIME, "index %lld is out of bounds for dimension %lld with size %lld", (long long)v,
+                 (long long)dim, (long long)size);
 }
 static inline int64_t read_index(const em_tensor *index, int64_t at) {
   if (index->dtype == EM_I64) return ((const int64_t *)em_tensor_data(index))[at];
@@ -222,7 +269,8 @@ static em_status check_all(em_tensor *index, int64_t dim, int64_t size) {
   }
   return EM_OK;
 }
-static em_status scatter(em_tensor *self, int64_t dim, em_tensor *index, em_tensor *src, const void *value, bool add, em_tensor *out) {
+static em_status scatter(em_tensor *self, int64_t dim, em_tensor *index, em_tensor *src, const void *value, bool add,
+                         em_tensor *out) {
   along to;
   along_of(out, dim, &to);
   if (index->numel > 0) EM_PASS(check_all(index, dim, to.size));
@@ -246,17 +294,20 @@ static em_status scatter(em_tensor *self, int64_t dim, em_tensor *index, em_tens
   }
   return EM_OK;
 }
-em_status k_cpu_scatter_src(em_plan *p, em_tensor *self, int64_t dim, em_tensor *index, em_tensor *src, em_tensor *out) {
+em_status k_cpu_scatter_src(em_plan *p, em_tensor *self, int64_t dim, em_tensor *index, em_tensor *src,
+                            em_tensor *out) {
   (void)dim;
   return scatter(self, p->attr[0], index, src, NULL, false, out);
 }
-em_status k_cpu_scatter_value(em_plan *p, em_tensor *self, int64_t dim, em_tensor *index, em_scalar value, em_tensor *out) {
+em_status k_cpu_scatter_value(em_plan *p, em_tensor *self, int64_t dim, em_tensor *index, em_scalar value,
+                              em_tensor *out) {
   (void)dim;
   char element[16];
   EM_PASS(em_scalar_store(value, out->dtype, element));
   return scatter(self, p->attr[0], index, NULL, element, false, out);
 }
-em_status k_cpu_scatter_add(em_plan *p, em_tensor *self, int64_t dim, em_tensor *index, em_tensor *src, em_tensor *out) {
+em_status k_cpu_scatter_add(em_plan *p, em_tensor *self, int64_t dim, em_tensor *index, em_tensor *src,
+                            em_tensor *out) {
   (void)dim;
   return scatter(self, p->attr[0], index, src, NULL, true, out);
 }
@@ -290,7 +341,8 @@ em_status k_cpu_index_select(em_plan *p, em_tensor *self, int64_t dim, em_tensor
   }
   return EM_OK;
 }
-em_status k_cpu_index_add(em_plan *p, em_tensor *self, int64_t dim, em_tensor *index, em_tensor *source, em_scalar alpha, em_tensor *out) {
+em_status k_cpu_index_add(em_plan *p, em_tensor *self, int64_t dim, em_tensor *index, em_tensor *source,
+                          em_scalar alpha, em_tensor *out) {
   dim = p->attr[0];
   int64_t n = self->ndim == 0 ? 1 : self->sizes[dim], step = index->ndim == 0 ? 0 : index->strides[0];
   for (int64_t i = 0; i < index->numel; i++) {
@@ -324,7 +376,8 @@ fail:
 }
 
 // --- embedding: rows of a table
-em_status k_cpu_embedding(em_plan *p, em_tensor *weight, em_tensor *indices, int64_t padding_idx, bool scale, bool sparse, em_tensor *out) {
+em_status k_cpu_embedding(em_plan *p, em_tensor *weight, em_tensor *indices, int64_t padding_idx, bool scale,
+                          bool sparse, em_tensor *out) {
   (void)p;
   (void)padding_idx;
   (void)scale;
@@ -343,12 +396,13 @@ em_status k_cpu_embedding(em_plan *p, em_tensor *weight, em_tensor *indices, int
       continue;
     }
     for (int64_t k = 0; k < width; k++)
-      move(dst + (size_t)(i * width + k) * size, src + (v * weight->strides[0] + k * weight->strides[1]) * (int64_t)size, size);
+      move(dst + (size_t)(i * width + k) * size,
+           src + (v * weight->strides[0] + k * weight->strides[1]) * (int64_t)size, size);
   }
   return EM_OK;
 }
-em_status k_cpu_embedding_dense_backward(em_plan *p, em_tensor *grad, em_tensor *indices, int64_t num_weights, int64_t padding_idx, bool scale,
-                                         em_tensor *out) {
+em_status k_cpu_embedding_dense_backward(em_plan *p, em_tensor *grad, em_tensor *indices, int64_t num_weights,
+                                         int64_t padding_idx, bool scale, em_tensor *out) {
   int64_t width = out->sizes[1], *counts = p->work;
   EM_PASS(em_fill(out, em_scalar_int(0)));
   memset(counts, 0, sizeof(int64_t) * (size_t)num_weights);

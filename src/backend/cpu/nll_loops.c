@@ -25,7 +25,8 @@ static em_status place_at(const places *p, int64_t i, int64_t *at, int64_t *clas
   em_cast_load(&c, EM_I64, (const char *)em_tensor_data(t) + ti * (int64_t)em_tensor_itemsize(t), t->dtype, 0, 1);
   *counts = c != p->ignore;
   if (!*counts) return EM_OK;
-  if (EM_UNLIKELY(c < 0 || c >= p->classes)) return em_fail(EM_ERR_INDEX, "Target %lld is out of bounds.", (long long)c);
+  if (EM_UNLIKELY(c < 0 || c >= p->classes))
+    return em_fail(EM_ERR_INDEX, "Target %lld is out of bounds.", (long long)c);
   *at = s->ndim > 1 ? sample * s->strides[0] : 0;
   int64_t inner = i % p->per_sample;
   for (int d = s->ndim - 1; d >= 2; d--) {
@@ -35,7 +36,9 @@ static em_status place_at(const places *p, int64_t i, int64_t *at, int64_t *clas
   *class = c;
   *weight = 1;
   if (p->weight != NULL)
-    em_cast_load(weight, EM_F64, (const char *)em_tensor_data(p->weight) + c * p->weight->strides[0] * (int64_t)em_tensor_itemsize(p->weight),
+    em_cast_load(weight, EM_F64,
+                 (const char *)em_tensor_data(p->weight) +
+                     c * p->weight->strides[0] * (int64_t)em_tensor_itemsize(p->weight),
                  p->weight->dtype, 0, 1);
   return EM_OK;
 }
@@ -49,8 +52,8 @@ static double read(const em_tensor *t, int64_t at) {
   return v;
 }
 
-em_status k_cpu_nll_loss_forward(em_plan *plan, em_tensor *self, em_tensor *target, em_tensor *weight, int64_t reduction, int64_t ignore_index,
-                                 em_tensor *out0, em_tensor *out1) {
+em_status k_cpu_nll_loss_forward(em_plan *plan, em_tensor *self, em_tensor *target, em_tensor *weight,
+                                 int64_t reduction, int64_t ignore_index, em_tensor *out0, em_tensor *out1) {
   (void)plan;
   places p;
   places_of(&p, self, target, weight, ignore_index);
@@ -70,8 +73,8 @@ em_status k_cpu_nll_loss_forward(em_plan *plan, em_tensor *self, em_tensor *targ
   put(out1, 0, each ? 0 : total);
   return EM_OK;
 }
-em_status k_cpu_nll_loss_backward(em_plan *plan, em_tensor *grad, em_tensor *self, em_tensor *target, em_tensor *weight, int64_t reduction,
-                                  int64_t ignore_index, em_tensor *total_weight, em_tensor *out) {
+em_status k_cpu_nll_loss_backward(em_plan *plan, em_tensor *grad, em_tensor *self, em_tensor *target, em_tensor *weight,
+                                  int64_t reduction, int64_t ignore_index, em_tensor *total_weight, em_tensor *out) {
   (void)plan;
   places q;
   places_of(&q, out, target, weight, ignore_index);

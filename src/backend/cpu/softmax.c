@@ -9,7 +9,9 @@ __attribute__((constructor)) static void pick(void) {
   int isa = em_priv_isa_choose();
   (void)isa;
 #if defined(EM_HAVE_AVX2) && defined(EM_HAVE_AVX512)
-  table = isa == EM_ISA_V512 ? &em_priv_softmax_avx512 : isa == EM_ISA_V2 ? &em_priv_softmax_avx2 : &em_priv_softmax_baseline;
+  table = isa == EM_ISA_V512 ? &em_priv_softmax_avx512
+          : isa == EM_ISA_V2 ? &em_priv_softmax_avx2
+                             : &em_priv_softmax_baseline;
 #else
   table = &em_priv_softmax_baseline;
 #endif
@@ -35,7 +37,8 @@ static em_status bands(void *context, int64_t begin, int64_t end) {
   const job *j = context;
   em_softmax_band fn = table->band[j->kind][j->wide];
   for (int64_t i = begin; i < end; i++) {
-    int64_t outer = i / j->bands, first = i % j->bands * EM_SM_BAND, w = j->inner - first < EM_SM_BAND ? j->inner - first : EM_SM_BAND;
+    int64_t outer = i / j->bands, first = i % j->bands * EM_SM_BAND,
+            w = j->inner - first < EM_SM_BAND ? j->inner - first : EM_SM_BAND;
     size_t at = (size_t)(outer * j->n * j->inner + first) * j->size;
     fn(j->out + at, j->a + at, j->b == NULL ? NULL : j->b + at, j->n, j->inner, w);
   }
@@ -59,8 +62,14 @@ static em_status run(int kind, int64_t dim, em_tensor *a, em_tensor *b, em_tenso
     EM_TRY(em_tensor_new(b->ndim, b->sizes, compute, b->device, &y));
     EM_TRY(em_copy_into(y, b));
   }
-  job j = {.kind = kind, .wide = compute == EM_F64, .out = em_tensor_data(direct ? out : z), .a = em_tensor_data(x), .b = y == NULL ? NULL : em_tensor_data(y),
-           .n = out->ndim == 0 ? 1 : out->sizes[dim], .inner = 1, .size = em_dtype_size(compute)};
+  job j = {.kind = kind,
+           .wide = compute == EM_F64,
+           .out = em_tensor_data(direct ? out : z),
+           .a = em_tensor_data(x),
+           .b = y == NULL ? NULL : em_tensor_data(y),
+           .n = out->ndim == 0 ? 1 : out->sizes[dim],
+           .inner = 1,
+           .size = em_dtype_size(compute)};
   for (int d = (int)dim + 1; d < out->ndim; d++) j.inner *= out->sizes[d];
   int64_t outer = out->numel / (j.n * j.inner);
   j.bands = (j.inner + EM_SM_BAND - 1) / EM_SM_BAND;
@@ -86,12 +95,14 @@ em_status k_cpu_log_softmax(em_plan *p, em_tensor *self, int64_t dim, bool half_
   (void)half_to_float;
   return run(EM_SM_LOG_SOFTMAX, p->attr[0], self, NULL, out);
 }
-em_status k_cpu_softmax_backward(em_plan *p, em_tensor *grad_output, em_tensor *output, int64_t dim, int input_dtype, em_tensor *out) {
+em_status k_cpu_softmax_backward(em_plan *p, em_tensor *grad_output, em_tensor *output, int64_t dim, int input_dtype,
+                                 em_tensor *out) {
   (void)dim;
   (void)input_dtype;
   return run(EM_SM_SOFTMAX_BACKWARD, p->attr[0], grad_output, output, out);
 }
-em_status k_cpu_log_softmax_backward(em_plan *p, em_tensor *grad_output, em_tensor *output, int64_t dim, int input_dtype, em_tensor *out) {
+em_status k_cpu_log_softmax_backward(em_plan *p, em_tensor *grad_output, em_tensor *output, int64_t dim,
+                                     int input_dtype, em_tensor *out) {
   (void)dim;
   (void)input_dtype;
   return run(EM_SM_LOG_SOFTMAX_BACKWARD, p->attr[0], grad_output, output, out);

@@ -1,5 +1,6 @@
-// softmax_bodies.inc.h: included by softmax_loops.c once for float and once for double, with T, FN(name), EXP, LOG, LOWEST defined.
-// Sums run over 16 lanes that are merged pairwise: the order depends on n alone, not on the instruction set.
+// softmax_bodies.inc.h: included by softmax_loops.c once for float and once for double, with T, FN(name), EXP, LOG,
+// LOWEST defined. Sums run over 16 lanes that are merged pairwise: the order depends on n alone, not on the instruction
+// set.
 //
 //   softmax      o = exp(a - m) / sum exp(a - m), m the maximum           backward  o = b * (a - sum(a * b))
 //   log_softmax  o = a - m - log sum exp(a - m)                           backward  o = a - exp(b) * sum(a)
@@ -128,7 +129,8 @@ static void FN(softmax_backward_band)(void *ov, const void *av, const void *bv, 
   for (int64_t k = 0; k < n; k++)
     for (int64_t i = 0; i < w; i++) o[k * stride + i] = b[k * stride + i] * (a[k * stride + i] - s[i]);
 }
-static void FN(log_softmax_backward_band)(void *ov, const void *av, const void *bv, int64_t n, int64_t stride, int64_t w) {
+static void FN(log_softmax_backward_band)(void *ov, const void *av, const void *bv, int64_t n, int64_t stride,
+                                          int64_t w) {
   T *o = ov, s[EM_SM_BAND];
   const T *a = av, *b = bv;
   for (int64_t i = 0; i < w; i++) s[i] = 0;
