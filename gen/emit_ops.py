@@ -38,7 +38,8 @@ def signature_id(op):
     """Operators with the same C signature and box tags share one unbox adapter."""
     parts = [c_type(a.type) + (type_enum(a.type) if c_type(a.type) == "int" else "") for a in op.args]
     rets = [c_ret(r.type, "") for r in op.returns]
-    return (tuple(parts), tuple(rets), op.variant != "functional", tuple(i for i, a in enumerate(op.args) if a.type.mutated))
+    return (tuple(parts), tuple(rets), op.variant != "functional",
+            tuple(i for i, a in enumerate(op.args) if a.type.mutated))
 
 
 def key_expr(op):
@@ -66,7 +67,9 @@ def written_tensors(op):
 
 
 def emit_header(ops):
-    o = [head("emit_ops.py"), "#ifndef EMBER_GEN_OPS_H\n#define EMBER_GEN_OPS_H\n#include \"dispatch/boxing.h\"\n#include \"dispatch/plan.h\"\n"]
+    o = [
+    head("emit_ops.py"),
+     "#ifndef EMBER_GEN_OPS_H\n#define EMBER_GEN_OPS_H\n#include \"dispatch/boxing.h\"\n#include \"dispatch/plan.h\"\n"]
     for op in ops:
         o.append(f"// {op.schema}  [{op.where}]")
         o.append(f"EM_PRIV extern em_operator em_opr_{op.cname};")
@@ -142,7 +145,8 @@ def emit_unbox(op, name):
     args = [unbox(a.type, f"&a[{i}]") for i, a in enumerate(op.args)]
     call = []
     for ret, n in zip(op.typed_returns, op.out_names):
-        c = c_ret(ret.type, "").rstrip("*").strip() if ret.type.base != "Tensor" else ("em_tensor_list " if ret.type.is_list else "em_tensor *")
+        c = c_ret(ret.type, "").rstrip(
+            "*").strip() if ret.type.base != "Tensor" else ("em_tensor_list " if ret.type.is_list else "em_tensor *")
         zero = "{0}" if "list" in c or "scalar" in c else "0" if c in ("int64_t", "bool", "double") else "NULL"
         o.append(f"  {c if c.endswith('*') else c + ' '}{n} = {zero};")
         call.append("&" + n)
@@ -153,12 +157,18 @@ def emit_unbox(op, name):
             if ret.type.base == "Tensor":
                 v = f"em_value_tensor_list_steal({n})" if ret.type.is_list else f"em_value_tensor_steal({n})"
             else:
-                v = {"int": f"em_value_int({n})", "SymInt": f"em_value_int({n})", "bool": f"em_value_bool({n})", "float": f"em_value_double({n})",
-                     "Scalar": f"em_value_scalar({n})"}[ret.type.base]
+                v = {
+    "int": f"em_value_int({n})",
+    "SymInt": f"em_value_int({n})",
+    "bool": f"em_value_bool({n})",
+    "float": f"em_value_double({n})",
+    "Scalar": f"em_value_scalar({n})"}[
+        ret.type.base]
             o.append(f"  r[{i}] = {v};")
     else:
         lists = {i for i, a in enumerate(op.args) if a.type.is_list}
-        for j, i in enumerate([i for i, a in enumerate(op.args) if a.type.mutated and i not in lists][:len(op.returns)]):
+        for j, i in enumerate([i for i, a in enumerate(
+            op.args) if a.type.mutated and i not in lists][:len(op.returns)]):
             o.append(f"  r[{j}] = em_value_tensor_steal(em_tensor_retain(a[{i}].tensor));")
     o.append("  return EM_OK;\n}")
     return "\n".join(o)
@@ -180,7 +190,13 @@ def emit_box(op):
             elif ret.type.base == "Tensor":
                 o.append(f"  *{name} = em_unbox_tensor(&r[{i}]);  // moved")
             else:
-                u = {"int": "em_unbox_int", "SymInt": "em_unbox_int", "bool": "em_unbox_bool", "float": "em_unbox_double", "Scalar": "em_unbox_scalar"}[ret.type.base]
+                u = {
+    "int": "em_unbox_int",
+    "SymInt": "em_unbox_int",
+    "bool": "em_unbox_bool",
+    "float": "em_unbox_double",
+    "Scalar": "em_unbox_scalar"}[
+        ret.type.base]
                 o.append(f"  *{name} = {u}(&r[{i}]);")
     else:
         o.append(f"  for (int i = 0; i < {n}; i++) em_value_clear(&r[i]);")
@@ -265,17 +281,19 @@ def emit_operators(ops, kernels):
         mask = " | ".join(f"EM_KEYBIT(EM_KEY_{k})" for k, _ in keys) or "0"
         slots = ", ".join(f'[EM_KEY_{k}] = {{.fn = (em_any_fn){fn}, .name = "{fn}"}}' for k, fn in keys)
         nxt = f"&em_opr_{after[op.cname]}" if op.cname in after else "NULL"
-        o.append(f"em_operator em_opr_{op.cname} = {{\n  .mask = {mask},\n"
-                 f'  .name = "{op.name}", .overload = "{op.overload}", .ns = "{op.schema.ns}", .full = "{op.full}",\n'
-                 f'  .schema = {c_string(str(op.schema))},\n'
-                 f"  .args = {f'args_{op.cname}' if op.args else 'NULL'}, .nargs = {len(op.args)}, .nrets = {len(op.returns)}, "
-                 f".variant = {dict(functional='EM_FUNCTIONAL', inplace='EM_INPLACE', out='EM_OUT')[op.variant]},\n"
-                 f"  .flags = {_flags(op)}, .ret_types = rets_{op.cname}, .unbox = {adapters[signature_id(op)]}, .box = (em_any_fn)box_{op.cname},\n"
-                 f"  .slots = {{{slots}}},\n  .next_overload = {nxt}, .where = \"{op.where}\",\n}};")
+        o.append(
+    f"em_operator em_opr_{op.cname} = {{\n  .mask = {mask},\n"
+    f'  .name = "{op.name}", .overload = "{op.overload}", .ns = "{op.schema.ns}", .full = "{op.full}",\n'
+    f'  .schema = {c_string(str(op.schema))},\n'
+    f"  .args = {f'args_{op.cname}' if op.args else 'NULL'}, .nargs = {len(op.args)}, .nrets = {len(op.returns)}, "
+    f".variant = {dict(functional='EM_FUNCTIONAL', inplace='EM_INPLACE', out='EM_OUT')[op.variant]},\n"
+    f"  .flags = {_flags(op)}, .ret_types = rets_{op.cname}, .unbox = {adapters[signature_id(op)]}, .box = (em_any_fn)box_{op.cname},\n"
+    f"  .slots = {{{slots}}},\n  .next_overload = {nxt}, .where = \"{op.where}\",\n}};")
     o.append("\nstatic em_operator *const table[] = {")
     o += [f"  &em_opr_{op.cname}," for op in ops]
-    o.append("};\n__attribute__((constructor)) static void register_all(void) { em_priv_register_table((em_operator **)(uintptr_t)table, "
-             f"{len(ops)}); }}\n")
+    o.append(
+    "};\n__attribute__((constructor)) static void register_all(void) { em_priv_register_table((em_operator **)(uintptr_t)table, "
+    f"{len(ops)}); }}\n")
     return "\n".join(o)
 
 
@@ -291,7 +309,13 @@ def emit_entries(rows):
             continue
         o.append(f"// {row.functional.full}  [{row.where}]")
         for op in row.ops.values():
-            emitter = {"check": _structured, "view": _view, "views": _views, "composite": _composite, "native": _native}[row.kind]
+            emitter = {
+    "check": _structured,
+    "view": _view,
+    "views": _views,
+    "composite": _composite,
+    "native": _native}[
+        row.kind]
             for key, fn, text in emitter(row, op):
                 if text:
                     o.append(text)
@@ -308,7 +332,12 @@ def _structured(row, op):
     for key in BACKENDS:
         meta = key == "Meta"
         fn = f"{key.lower()}_{op.cname}"
-        b = [f"em_status {fn}({params(op)}) {{", "  (void)ks;", "  em_status st = EM_OK;", "  em_plan p;", "  em_plan_init(&p);"]
+        b = [
+    f"em_status {fn}({params(op)}) {{",
+    "  (void)ks;",
+    "  em_status st = EM_OK;",
+    "  em_plan p;",
+     "  em_plan_init(&p);"]
         t = [f"t{i}" for i in range(n)]
         b.append("  em_tensor " + ", ".join(f"*{x} = NULL" for x in t) + ";")
         b.append(f"  EM_TRY({f['check']}({ins}, &p));")
@@ -320,7 +349,8 @@ def _structured(row, op):
             if op.variant == "inplace":
                 b.append("  EM_TRY(em_plan_check_inplace(&p, self));")
             contiguous = "true" if f.get("contiguous_out") else "false"
-            b += [f"  EM_TRY(em_plan_prepare_out(&p, {i}, {nm}, in, {len(tensors)}, {contiguous}, &{x}));" for i, (nm, x) in enumerate(zip(names, t))]
+            b += [f"  EM_TRY(em_plan_prepare_out(&p, {i}, {nm}, in, {len(tensors)}, {contiguous}, &{x}));" for i,
+                             (nm, x) in enumerate(zip(names, t))]
         if not meta:
             b.append("  EM_TRY(em_plan_workspace(&p));")
             b.append(f"  EM_TRY({f['cpu']}(&p, {ins}, {', '.join(t)}));")
@@ -328,7 +358,8 @@ def _structured(row, op):
             b += [f"  *{nm} = {x};\n  {x} = NULL;" for nm, x in zip(outs, t)]
         else:
             for nm, x in zip(names, t):
-                b.append(f"  st = em_plan_commit_out({nm}, {x}, {str(meta).lower()});\n  {x} = NULL;\n  if (st != EM_OK) goto fail;")
+                b.append(
+                    f"  st = em_plan_commit_out({nm}, {x}, {str(meta).lower()});\n  {x} = NULL;\n  if (st != EM_OK) goto fail;")
         b.append("fail:")
         b += [f"  em_tensor_release({x});" for x in t]
         b.append("  em_plan_release(&p);\n  return st;\n}")
@@ -347,11 +378,12 @@ def _view(row, op):
 def _views(row, op):
     ins = ", ".join(a.name for a in op.ins)
     fn = f"entry_{op.cname}"
-    text = (f"em_status {fn}({params(op)}) {{\n  (void)ks;\n  em_status st = EM_OK;\n  em_geometry g;\n  int64_t count = 0;\n"
-            f"  EM_PASS({row.fields['views']}({ins}, -1, &count, &g));  // -1: checks and counts\n"
-            f"  EM_PASS(em_tensor_list_new(count, out));\n  for (int64_t i = 0; i < count; i++) {{\n    g.dtype = self->dtype;\n"
-            f"    EM_TRY({row.fields['views']}({ins}, i, &count, &g));\n    EM_TRY(em_view_entry(self, &g, &out->p[i]));\n  }}\n"
-            f"  return EM_OK;\nfail:\n  em_tensor_list_clear(out);\n  return st;\n}}")
+    text = (
+    f"em_status {fn}({params(op)}) {{\n  (void)ks;\n  em_status st = EM_OK;\n  em_geometry g;\n  int64_t count = 0;\n"
+    f"  EM_PASS({row.fields['views']}({ins}, -1, &count, &g));  // -1: checks and counts\n"
+    f"  EM_PASS(em_tensor_list_new(count, out));\n  for (int64_t i = 0; i < count; i++) {{\n    g.dtype = self->dtype;\n"
+    f"    EM_TRY({row.fields['views']}({ins}, i, &count, &g));\n    EM_TRY(em_view_entry(self, &g, &out->p[i]));\n  }}\n"
+    f"  return EM_OK;\nfail:\n  em_tensor_list_clear(out);\n  return st;\n}}")
     for i, key in enumerate(BACKENDS):
         yield key, fn, text if i == 0 else ""
 
@@ -367,8 +399,15 @@ def _composite(row, op):
         names = [a.name for a in op.outs] if op.variant == "out" else [op.args[0].name]
         t = [f"t{i}" for i in range(n)]
         call = ", ".join([*(a.name for a in op.ins), *("&" + x for x in t)])
-        b = [f"em_status {fn}({params(op)}) {{", "  (void)ks;", "  em_status st = EM_OK;", "  em_tensor " + ", ".join(f"*{x} = NULL" for x in t) + ";",
-             f"  EM_TRY({c}({call}));"]
+        b = [
+    f"em_status {fn}({params(op)}) {{",
+    "  (void)ks;",
+    "  em_status st = EM_OK;",
+    "  em_tensor " +
+    ", ".join(
+        f"*{x} = NULL" for x in t) +
+        ";",
+         f"  EM_TRY({c}({call}));"]
         for nm, x in zip(names, t):
             if op.variant == "out":
                 b.append(f"  EM_TRY(em_priv_write_out({nm}, {x}));")
@@ -397,10 +436,20 @@ def _native(row, op):
             call = ", ".join(["ks", *(a.name for a in op.ins), *("&" + x for x in t)])
             if row.fields.get("factory") and op.variant == "out":
                 by = {a.name: a.name for a in op.ins}
-                call = ", ".join(["ks", *(by.get(a.name) or {"dtype": "out->dtype", "layout": "-1", "device": "out->device", "pin_memory": "-1"}[a.name]
-                                          for a in row.functional.ins), *("&" + x for x in t)])
-            b = [f"em_status {name}({params(op)}) {{", "  em_status st = EM_OK;", "  em_tensor " + ", ".join(f"*{x} = NULL" for x in t) + ";",
-                 f"  EM_TRY({fn}({call}));"]
+                call = ", ".join(["ks",
+    *(by.get(a.name) or {"dtype": "out->dtype",
+    "layout": "-1",
+    "device": "out->device",
+    "pin_memory": "-1"}[a.name] for a in row.functional.ins),
+     *("&" + x for x in t)])
+            b = [
+    f"em_status {name}({params(op)}) {{",
+    "  em_status st = EM_OK;",
+    "  em_tensor " +
+    ", ".join(
+        f"*{x} = NULL" for x in t) +
+        ";",
+         f"  EM_TRY({fn}({call}));"]
             b += [f"  EM_TRY({'em_priv_write_out' if op.variant == 'out' else 'em_priv_write_inplace'}({nm}, {x}));" for nm, x in zip(names, t)]
             b.append("fail:")
             b += [f"  em_tensor_release({x});" for x in t]

@@ -30,7 +30,8 @@ def collect(rows):
         for op in row.ops.values():
             if not visible(op):
                 continue
-            # out= overloads belong to the functional name; in-place ones are methods, and functions when the row is one (relu_)
+            # out= overloads belong to the functional name; in-place ones are methods,
+            # and functions when the row is one (relu_)
             where = bits & ~WHERE["method"] if op.variant == "out" else bits
             if op.variant == "inplace" and row.ops.get("functional"):
                 where = (bits & WHERE["method"]) | (bits & (WHERE["function"] | WHERE["nn"]))
@@ -45,8 +46,13 @@ def emit(rows):
     c = [head("emit_python.py"), '#include "gen_python.h"\n#include "gen_ops.h"\n']
     table = []
     for (name, bit), ops in sorted(names.items()):
-        # Tensor overloads come before Scalar ones, out= forms directly after their functional form (PyTorch's order of trial)
-        c.append(f"static em_operator *const overloads_{name}_{bit}[] = {{" + ", ".join(f"&em_opr_{o.cname}" for o in ops) + "};")
+        # Tensor overloads come before Scalar ones, out= forms directly after
+        # their functional form (PyTorch's order of trial)
+        c.append(
+    f"static em_operator *const overloads_{name}_{bit}[] = {{" +
+    ", ".join(
+        f"&em_opr_{o.cname}" for o in ops) +
+         "};")
         table.append(f'  {{"{name}", overloads_{name}_{bit}, {len(ops)}, {bit}}},')
     c.append("const em_py_function em_py_functions[] = {\n" + "\n".join(table) + "\n};")
     c.append(f"const size_t em_py_function_count = {len(table)};\n")

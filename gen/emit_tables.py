@@ -36,19 +36,27 @@ def emit(ops_dir):
     for r in rows:
         if r["compute"] not in ids:
             raise RowError(f"dtypes.yaml:{r['__line__']}: compute dtype '{r['compute']}' is not a dtype")
-    h = [HEAD.format(file="dtypes.yaml"), "#ifndef EMBER_GEN_DTYPES_H\n#define EMBER_GEN_DTYPES_H\ntypedef enum em_dtype {\n  EM_DTYPE_NONE = -1,"]
+    h = [
+    HEAD.format(
+        file="dtypes.yaml"),
+         "#ifndef EMBER_GEN_DTYPES_H\n#define EMBER_GEN_DTYPES_H\ntypedef enum em_dtype {\n  EM_DTYPE_NONE = -1,"]
     h += [f"  EM_{r['id']},  // {r['name']}" for r in rows]
     h.append("  EM_NUM_DTYPES\n} em_dtype;\n#endif\n")
-    c = [HEAD.format(file="dtypes.yaml"), '#include "core/dtype.h"\nconst em_dtype_info em_priv_dtypes[EM_NUM_DTYPES] = {']
+    c = [HEAD.format(file="dtypes.yaml"),
+     '#include "core/dtype.h"\nconst em_dtype_info em_priv_dtypes[EM_NUM_DTYPES] = {']
     for r in rows:
         np = f'"{r["np"]}"' if r["np"] else "NULL"
-        c.append(f'  [EM_{r["id"]}] = {{"{r["name"]}", "{r["storage"]}", {np}, {r["size"]}, {r["code"]}, EM_CLASS_{r["class"].upper()}, EM_{r["compute"]}}},')
+        c.append(
+            f'  [EM_{r["id"]}] = {{"{r["name"]}", "{r["storage"]}", {np}, {r["size"]}, {r["code"]}, EM_CLASS_{r["class"].upper()}, EM_{r["compute"]}}},')
     c.append("};\nconst uint8_t em_priv_promote[EM_NUM_DTYPES][EM_NUM_DTYPES] = {")
     for a in rows:
         c.append(f"  [EM_{a['id']}] = {{" + ", ".join(f"[EM_{b['id']}] = EM_{promote(a, b)}" for b in rows) + "},")
     c.append("};\n")
     keys = load_yaml(os.path.join(ops_dir, "keys.yaml"))["keys"]
-    k = [HEAD.format(file="keys.yaml"), "#ifndef EMBER_GEN_KEYS_H\n#define EMBER_GEN_KEYS_H\n#include <stdint.h>\n// The bit of a key; higher bits run first.\ntypedef enum em_key {"]
+    k = [
+    HEAD.format(
+        file="keys.yaml"),
+         "#ifndef EMBER_GEN_KEYS_H\n#define EMBER_GEN_KEYS_H\n#include <stdint.h>\n// The bit of a key; higher bits run first.\ntypedef enum em_key {"]
     k += [f"  EM_KEY_{r['name']},  // {r['kind']}: {r['doc']}" for r in reversed(keys)]
     k.append("  EM_NUM_KEYS\n} em_key;\n#define EM_KEYBIT(k) ((uint64_t)1 << (k))")
     k.append('#define EM_KEY_NAMES {' + ", ".join(f'"{r["name"]}"' for r in reversed(keys)) + "}")

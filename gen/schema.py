@@ -88,15 +88,34 @@ class Schema:
         return f"{head}({', '.join(parts)}) -> {rets}"
 
 
-BASES = {"Tensor", "Scalar", "int", "SymInt", "float", "bool", "str", "ScalarType", "Device", "Layout", "MemoryFormat", "Generator", "number"}
-TYPE = re.compile(r"^(?P<base>\w+)(?P<iopt>\?(?=\())?(?:\((?P<alias>[a-z*!|> -]+)\))?(?P<iopt2>\?(?=\[))?(?P<list>\[(?P<size>\d*)\])?(?P<opt>\?)?$")
+BASES = {
+    "Tensor",
+    "Scalar",
+    "int",
+    "SymInt",
+    "float",
+    "bool",
+    "str",
+    "ScalarType",
+    "Device",
+    "Layout",
+    "MemoryFormat",
+    "Generator",
+     "number"}
+TYPE = re.compile(
+    r"^(?P<base>\w+)(?P<iopt>\?(?=\())?(?:\((?P<alias>[a-z*!|> -]+)\))?(?P<iopt2>\?(?=\[))?(?P<list>\[(?P<size>\d*)\])?(?P<opt>\?)?$")
 
 
 def parse_type(text):
     m = TYPE.match(text)
     if not m or m["base"] not in BASES:
         raise RowError(f"unknown type '{text}'")
-    return Type(m["base"], bool(m["opt"]), bool(m["list"]), int(m["size"] or 0), bool(m["iopt"] or m["iopt2"]), m["alias"] or "")
+    return Type(
+    m["base"], bool(
+        m["opt"]), bool(
+            m["list"]), int(
+                m["size"] or 0), bool(
+                    m["iopt"] or m["iopt2"]), m["alias"] or "")
 
 
 def split_top(text):
@@ -161,15 +180,21 @@ def c_type(t):
     if t.base == "Tensor":
         return "em_tensors" if t.is_list else "em_tensor *"
     if t.is_list:
-        return {"int": "em_ints", "SymInt": "em_ints", "float": "em_doubles", "bool": "em_bools", "Scalar": "em_scalars"}[t.base]
+        return {
+    "int": "em_ints",
+    "SymInt": "em_ints",
+    "float": "em_doubles",
+    "bool": "em_bools",
+    "Scalar": "em_scalars"}[
+        t.base]
     if t.base in ("int", "SymInt"):
         return "em_opt_int" if t.optional else "int64_t"
     if t.base == "float":
         return "em_opt_double" if t.optional else "double"
     if t.base == "bool":
         return "em_opt_bool" if t.optional else "bool"
-    return {"Scalar": "em_scalar", "number": "em_scalar", "str": "const char *", "ScalarType": "int", "Device": "em_device",
-            "Layout": "int", "MemoryFormat": "int", "Generator": "struct em_generator *"}[t.base]
+    return {"Scalar": "em_scalar", "number": "em_scalar", "str": "const char *", "ScalarType": "int",
+        "Device": "em_device", "Layout": "int", "MemoryFormat": "int", "Generator": "struct em_generator *"}[t.base]
 
 
 def c_decl(t, name):
@@ -180,41 +205,81 @@ def c_decl(t, name):
 def c_ret(t, name):
     if t.base == "Tensor":
         return f"em_tensor_list *{name}" if t.is_list else f"em_tensor **{name}"
-    return {"int": "int64_t *", "SymInt": "int64_t *", "bool": "bool *", "Scalar": "em_scalar *", "float": "double *"}[t.base] + name
+    return {"int": "int64_t *", "SymInt": "int64_t *", "bool": "bool *",
+        "Scalar": "em_scalar *", "float": "double *"}[t.base] + name
 
 
 def type_enum(t):
     if t.base == "Tensor":
         return ("EM_TYPE_OPT_TENSOR_LIST" if t.item_optional else "EM_TYPE_TENSOR_LIST") if t.is_list else "EM_TYPE_TENSOR"
     if t.is_list:
-        return {"int": "EM_TYPE_INT_LIST", "SymInt": "EM_TYPE_INT_LIST", "float": "EM_TYPE_DOUBLE_LIST", "bool": "EM_TYPE_BOOL_LIST",
-                "Scalar": "EM_TYPE_SCALAR_LIST"}[t.base]
-    return {"Scalar": "EM_TYPE_SCALAR", "number": "EM_TYPE_SCALAR", "int": "EM_TYPE_INT", "SymInt": "EM_TYPE_SYMINT", "float": "EM_TYPE_DOUBLE",
-            "bool": "EM_TYPE_BOOL", "ScalarType": "EM_TYPE_DTYPE", "Layout": "EM_TYPE_LAYOUT", "Device": "EM_TYPE_DEVICE",
-            "MemoryFormat": "EM_TYPE_MEMORY_FORMAT", "Generator": "EM_TYPE_GENERATOR", "str": "EM_TYPE_STRING"}[t.base]
+        return {
+    "int": "EM_TYPE_INT_LIST",
+    "SymInt": "EM_TYPE_INT_LIST",
+    "float": "EM_TYPE_DOUBLE_LIST",
+    "bool": "EM_TYPE_BOOL_LIST",
+    "Scalar": "EM_TYPE_SCALAR_LIST"}[
+        t.base]
+    return {
+    "Scalar": "EM_TYPE_SCALAR",
+    "number": "EM_TYPE_SCALAR",
+    "int": "EM_TYPE_INT",
+    "SymInt": "EM_TYPE_SYMINT",
+    "float": "EM_TYPE_DOUBLE",
+    "bool": "EM_TYPE_BOOL",
+    "ScalarType": "EM_TYPE_DTYPE",
+    "Layout": "EM_TYPE_LAYOUT",
+    "Device": "EM_TYPE_DEVICE",
+    "MemoryFormat": "EM_TYPE_MEMORY_FORMAT",
+    "Generator": "EM_TYPE_GENERATOR",
+    "str": "EM_TYPE_STRING"}[
+        t.base]
 
 
 def box(t, name):
     """C expression: an em_value from a typed argument."""
     c = c_type(t)
-    return {"em_tensor *": f"em_value_tensor({name})", "em_tensors": f"em_value_tensors({name})", "em_ints": f"em_value_ints({name})",
-            "em_doubles": f"em_value_doubles({name})", "em_bools": f"em_value_bools({name})", "em_scalars": f"em_value_scalars({name})",
-            "em_opt_int": f"em_value_opt_int({name})", "int64_t": f"em_value_int({name})", "em_opt_double": f"em_value_opt_double({name})",
-            "double": f"em_value_double({name})", "em_opt_bool": f"em_value_opt_bool({name})", "bool": f"em_value_bool({name})",
-            "em_scalar": f"em_value_scalar({name})", "const char *": f"em_value_string({name})", "em_device": f"em_value_device({name})",
-            "struct em_generator *": f"em_value_generator({name})",
-            "int": f"em_value_enum({'EM_TAG_' + {'ScalarType': 'DTYPE', 'Layout': 'LAYOUT', 'MemoryFormat': 'MEMORY_FORMAT'}.get(t.base, 'DTYPE')}, {name})"}[c]
+    return {
+    "em_tensor *": f"em_value_tensor({name})",
+    "em_tensors": f"em_value_tensors({name})",
+    "em_ints": f"em_value_ints({name})",
+    "em_doubles": f"em_value_doubles({name})",
+    "em_bools": f"em_value_bools({name})",
+    "em_scalars": f"em_value_scalars({name})",
+    "em_opt_int": f"em_value_opt_int({name})",
+    "int64_t": f"em_value_int({name})",
+    "em_opt_double": f"em_value_opt_double({name})",
+    "double": f"em_value_double({name})",
+    "em_opt_bool": f"em_value_opt_bool({name})",
+    "bool": f"em_value_bool({name})",
+    "em_scalar": f"em_value_scalar({name})",
+    "const char *": f"em_value_string({name})",
+    "em_device": f"em_value_device({name})",
+    "struct em_generator *": f"em_value_generator({name})",
+     "int": f"em_value_enum({'EM_TAG_' + {'ScalarType': 'DTYPE', 'Layout': 'LAYOUT', 'MemoryFormat': 'MEMORY_FORMAT'}.get(t.base, 'DTYPE')}, {name})"}[c]
 
 
 def unbox(t, v):
     """C expression: the typed argument from a const em_value *."""
     c = c_type(t)
-    return {"em_tensor *": f"em_unbox_tensor({v})", "em_tensors": f"em_unbox_tensors({v})", "em_ints": f"em_unbox_ints({v})",
-            "em_doubles": f"em_unbox_doubles({v})", "em_bools": f"em_unbox_bools({v})", "em_scalars": f"em_unbox_scalars({v})",
-            "em_opt_int": f"em_unbox_opt_int({v})", "int64_t": f"em_unbox_int({v})", "em_opt_double": f"em_unbox_opt_double({v})",
-            "double": f"em_unbox_double({v})", "em_opt_bool": f"em_unbox_opt_bool({v})", "bool": f"em_unbox_bool({v})",
-            "em_scalar": f"em_unbox_scalar({v})", "const char *": f"em_unbox_string({v})", "em_device": f"em_unbox_device({v})",
-            "struct em_generator *": f"em_unbox_generator({v})", "int": f"em_unbox_enum({v})"}[c]
+    return {
+    "em_tensor *": f"em_unbox_tensor({v})",
+    "em_tensors": f"em_unbox_tensors({v})",
+    "em_ints": f"em_unbox_ints({v})",
+    "em_doubles": f"em_unbox_doubles({v})",
+    "em_bools": f"em_unbox_bools({v})",
+    "em_scalars": f"em_unbox_scalars({v})",
+    "em_opt_int": f"em_unbox_opt_int({v})",
+    "int64_t": f"em_unbox_int({v})",
+    "em_opt_double": f"em_unbox_opt_double({v})",
+    "double": f"em_unbox_double({v})",
+    "em_opt_bool": f"em_unbox_opt_bool({v})",
+    "bool": f"em_unbox_bool({v})",
+    "em_scalar": f"em_unbox_scalar({v})",
+    "const char *": f"em_unbox_string({v})",
+    "em_device": f"em_unbox_device({v})",
+    "struct em_generator *": f"em_unbox_generator({v})",
+     "int": f"em_unbox_enum({v})"}[c]
 
 
 def default_value(t, text):
@@ -224,8 +289,8 @@ def default_value(t, text):
     if t.is_list:
         m = re.match(r"^\[(.*)\]$", text)
         items = [x.strip() for x in m[1].split(",") if x.strip()] if m else [text] * (t.size or 1)
-        tag, c = {"int": ("INTS", "int64_t"), "SymInt": ("INTS", "int64_t"), "float": ("DOUBLES", "double"), "bool": ("BOOLS", "uint8_t"),
-                  "Tensor": ("TENSORS", "em_tensor *")}[t.base]
+        tag, c = {"int": ("INTS", "int64_t"), "SymInt": ("INTS", "int64_t"), "float": (
+            "DOUBLES", "double"), "bool": ("BOOLS", "uint8_t"), "Tensor": ("TENSORS", "em_tensor *")}[t.base]
         items = [{"True": "1", "False": "0"}.get(x, x) for x in items]
         arr = f"(const {c}[]){{{', '.join(items)}}}" if items else "NULL"
         return f"{{.list = {{.p = {arr}, .n = {len(items)}}}, .tag = EM_TAG_{tag}}}"
@@ -245,7 +310,9 @@ def default_value(t, text):
     if t.base == "str":
         return '{.string = "%s", .tag = EM_TAG_STRING}' % text.strip("'\"")
     if t.base == "MemoryFormat":
-        return "{.i = %s, .tag = EM_TAG_MEMORY_FORMAT}" % {"contiguous_format": "EM_FORMAT_CONTIGUOUS", "preserve_format": "EM_FORMAT_PRESERVE"}[text]
+        return "{.i = %s, .tag = EM_TAG_MEMORY_FORMAT}" % {
+    "contiguous_format": "EM_FORMAT_CONTIGUOUS",
+     "preserve_format": "EM_FORMAT_PRESERVE"}[text]
     if t.base == "ScalarType":
         return "{.i = %s, .tag = EM_TAG_DTYPE}" % {"long": "EM_I64", "float": "EM_F32", "bool": "EM_BOOL"}[text]
     raise RowError(f"default '{text}' of type {t} is not understood")

@@ -6,7 +6,8 @@ from seam import IS_EMBER, torch
 def test_bf16_add_alpha_rounds_once():
     a = torch.tensor([1.0], dtype=torch.bfloat16)
     b = torch.tensor([3.0], dtype=torch.bfloat16)
-    # s*b = 1.0098, which bf16 rounds to 1.0078125; the exact sum 2.0098 rounds to 2.015625, a sum of rounded parts to 2.0.
+    # s*b = 1.0098, which bf16 rounds to 1.0078125; the exact sum 2.0098
+    # rounds to 2.015625, a sum of rounded parts to 2.0.
     got = torch.add(a, b, alpha=0.3366)
     want = (a.float() + 0.3366 * b.float()).to(torch.bfloat16)
     twice = a + (b * 0.3366).to(torch.bfloat16)
@@ -56,7 +57,8 @@ def test_output_strides_of_permuted_inputs():
     assert (torch.ones(4, 2, 3) + p).stride() == (6, 3, 1)
     assert p.exp().stride() == (1, 12, 4)
     assert torch.ones(3, 1).expand(3, 4).exp().stride() == (4, 1)
-    assert (torch.ones(3).as_strided((3, 2), (1, 0)) + 1).stride() == torch.empty_like(torch.ones(3).as_strided((3, 2), (1, 0))).stride()
+    assert (torch.ones(3).as_strided((3, 2), (1, 0)) +
+     1).stride() == torch.empty_like(torch.ones(3).as_strided((3, 2), (1, 0))).stride()
 
 
 def test_sums_equal_for_any_thread_count():
