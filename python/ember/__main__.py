@@ -51,7 +51,7 @@ def main(argv):
         print(f"ember: unknown option {first}; see python -m ember --help", file=sys.stderr)
         return 2
     from ember import _as_torch
-    _as_torch.install()
+    _as_torch.as_torch()
     if first == "-m":
         import runpy
         sys.argv[:] = rest

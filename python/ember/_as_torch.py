@@ -34,7 +34,7 @@ class _Alias:
         module.__spec__ = module.__spec__.loader_state
 
 
-def install():
+def as_torch():
     """Make `import torch` mean Ember in this process. Returns ember.
 
     RuntimeError if another torch has been imported before.
