@@ -3,13 +3,14 @@
  * and "BAD name ..." for each wrong NaN, infinity or sign of zero.  test_vmath.py compiles it once for each
  * instruction set, asserts the bounds, and checks the references themselves against mpmath.
  * The functions run in noinline loops over blocks, so what is measured is the vectorised code. */
+#include <complex.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "vmath_circ.h"
+#include "vmath_complex.h"
 
 enum { BLOCK = 4096 };
 
@@ -244,6 +245,138 @@ static void binary64(const binary *f, int blocks)
     report(&w, f->name, "f64");
 }
 
+/* ---- complex: the distance from the exact result in epsilons of its length ---- */
+
+typedef long double complex cl;
+
+static cl c_div(cl a, cl b) { return a / b; }
+static cl c_mul(cl a, cl b) { return a * b; }
+static cl c_reciprocal(cl a) { return 1.0L / a; }
+static cl c_sigmoid(cl a) { return 1.0L / (1.0L + cexpl(-a)); }
+static cl c_abs(cl a) { return cabsl(a); }
+static cl c_angle(cl a) { return cargl(a); }
+static cl c_pow(cl a, cl b) { return a == 0 && b == 0 ? 1 : cexpl(b * clogl(a)); }
+
+#define COMPLEX1(X) \
+    X(exp, cexpl) X(log, clogl) X(sqrt, csqrtl) X(sin, csinl) X(cos, ccosl) X(tanh, ctanhl) X(sigmoid, c_sigmoid) \
+    X(reciprocal, c_reciprocal)
+#define COMPLEX2(X) X(mul, c_mul) X(div, c_div) X(pow, c_pow)
+#define CLOOPS(f, r) \
+    static __attribute__((noinline)) void c64_##f(em_c64 *o, const em_c64 *a, const em_c64 *b, int n) \
+    { (void)b; for (int i = 0; i < n; i++) o[i] = CALL(f, c64); } \
+    static __attribute__((noinline)) void c128_##f(em_c128 *o, const em_c128 *a, const em_c128 *b, int n) \
+    { (void)b; for (int i = 0; i < n; i++) o[i] = CALL(f, c128); }
+#define CALL(f, k) vm_##f##_##k(a[i])
+COMPLEX1(CLOOPS)
+static __attribute__((noinline)) void c64_abs(em_c64 *o, const em_c64 *a, const em_c64 *b, int n)
+{ (void)b; for (int i = 0; i < n; i++) o[i] = (em_c64){ vm_abs_c64(a[i]), 0.0f }; }
+static __attribute__((noinline)) void c128_abs(em_c128 *o, const em_c128 *a, const em_c128 *b, int n)
+{ (void)b; for (int i = 0; i < n; i++) o[i] = (em_c128){ vm_abs_c128(a[i]), 0.0 }; }
+static __attribute__((noinline)) void c64_angle(em_c64 *o, const em_c64 *a, const em_c64 *b, int n)
+{ (void)b; for (int i = 0; i < n; i++) o[i] = (em_c64){ vm_angle_c64(a[i]), 0.0f }; }
+static __attribute__((noinline)) void c128_angle(em_c128 *o, const em_c128 *a, const em_c128 *b, int n)
+{ (void)b; for (int i = 0; i < n; i++) o[i] = (em_c128){ vm_angle_c128(a[i]), 0.0 }; }
+#undef CALL
+#define CALL(f, k) vm_##f##_##k(a[i], b[i])
+COMPLEX2(CLOOPS)
+
+static const struct {
+    const char *name;
+    void (*c64)(em_c64 *, const em_c64 *, const em_c64 *, int);
+    void (*c128)(em_c128 *, const em_c128 *, const em_c128 *, int);
+    cl (*one)(cl);
+    cl (*two)(cl, cl);
+} complexes[] = {
+#define CROW1(f, r) { #f, c64_##f, c128_##f, r, NULL },
+#define CROW2(f, r) { #f, c64_##f, c128_##f, NULL, r },
+    COMPLEX1(CROW1) CROW1(abs, c_abs) CROW1(angle, c_angle) COMPLEX2(CROW2)
+};
+
+/* Moderate sizes mostly, so that products and exponentials stay finite, some of them tiny or near the unit circle. */
+static double component(int k)
+{
+    double x = (double)(int64_t)next() * 0x1p-63;
+    return k % 8 == 0 ? x * 0x1p-20 : k % 8 == 1 ? x * 30.0 : x * 4.0;
+}
+
+static void complex_test(size_t f, int blocks)
+{
+    static em_c64 a32[BLOCK], b32[BLOCK], o32[BLOCK];
+    static em_c128 a[BLOCK], b[BLOCK], o[BLOCK];
+    double w32 = 0.0, w64 = 0.0;
+    for (int k = 0; k < blocks; k++) {
+        for (int i = 0; i < BLOCK; i++) {
+            double t = component(2) * 2.0, s = i % 16 == 5 ? 1.0 + component(0) : 0.0;
+            a[i] = (em_c128){ s != 0.0 ? s * cos(t) : component(i), s != 0.0 ? s * sin(t) : component(i / 8) };
+            b[i] = (em_c128){ component(2), component(2) };
+            a32[i] = (em_c64){ (float)a[i].re, (float)a[i].im };
+            b32[i] = (em_c64){ (float)b[i].re, (float)b[i].im };
+        }
+        complexes[f].c64(o32, a32, b32, BLOCK);
+        complexes[f].c128(o, a, b, BLOCK);
+        for (int i = 0; i < BLOCK; i++) {
+            cl x = CMPLXL(a[i].re, a[i].im), y = CMPLXL(b[i].re, b[i].im);
+            if (complexes[f].one == c_sigmoid && cabsl(1.0L + cexpl(-x)) < 0.5L)
+                continue;                                        /* near a pole: ill-conditioned */
+            cl ref = complexes[f].one ? complexes[f].one(x) : complexes[f].two(x, y);
+            double e = (double)(cabsl(CMPLXL(o[i].re, o[i].im) - ref) / cabsl(ref) * 0x1p52L);
+            w64 = !(e <= w64) ? e : w64;
+            x = CMPLXL(a32[i].re, a32[i].im), y = CMPLXL(b32[i].re, b32[i].im);
+            ref = complexes[f].one ? complexes[f].one(x) : complexes[f].two(x, y);
+            if (cabsl(ref) > 0x1p126L || cabsl(ref) < 0x1p-126L)
+                continue;
+            e = (double)(cabsl(CMPLXL(o32[i].re, o32[i].im) - ref) / cabsl(ref) * 0x1p23L);
+            w32 = !(e <= w32) ? e : w32;
+        }
+    }
+    printf("%s c64 %.3f\n%s c128 %.3f\n", complexes[f].name, w32, complexes[f].name, w64);
+}
+
+static void complex_case(const char *name, em_c128 got, em_c64 got32, double re, double im)
+{
+    const double want[2] = { re, im }, have[2] = { got.re, got.im }, have32[2] = { got32.re, got32.im };
+    for (int i = 0; i < 2; i++) {
+        if (!isnan(want[i]) && (have[i] != want[i] || signbit(have[i]) != signbit(want[i])))
+            printf("BAD %s: c128 part %d is %a, not %a\n", name, i, have[i], want[i]);
+        if (!isnan(want[i]) && (have32[i] != want[i] || signbit(have32[i]) != signbit(want[i])))
+            printf("BAD %s: c64 part %d is %a, not %a\n", name, i, have32[i], want[i]);
+    }
+}
+
+/* Borders; NAN in the expected value means that the part is not looked at. */
+static void complex_cases(void)
+{
+#define CASE(f, x, y, re, im) \
+    complex_case(#f "(" #x ", " #y ")", vm_##f##_c128((em_c128){ x, y }), vm_##f##_c64((em_c64){ x, y }), re, im)
+    CASE(exp, -INFINITY, NAN, 0.0, 0.0);
+    CASE(exp, 0.0, -0.0, 1.0, -0.0);
+    CASE(exp, INFINITY, 0.0, INFINITY, 0.0);
+    CASE(log, 0.0, 0.0, -INFINITY, 0.0);
+    CASE(log, 1.0, 0.0, 0.0, 0.0);
+    CASE(log, INFINITY, NAN, INFINITY, NAN);
+    CASE(sqrt, -4.0, 0.0, 0.0, 2.0);
+    CASE(sqrt, -4.0, -0.0, 0.0, -2.0);
+    CASE(sqrt, 0.0, -0.0, 0.0, -0.0);
+    CASE(sqrt, NAN, INFINITY, INFINITY, INFINITY);
+    CASE(sqrt, -INFINITY, 1.0, 0.0, INFINITY);
+    CASE(sqrt, INFINITY, -1.0, INFINITY, -0.0);
+    CASE(tanh, INFINITY, 1.0, 1.0, 0.0);
+    CASE(tanh, -400.0, 2.0, -1.0, -0.0);
+    CASE(tanh, 0.0, -0.0, 0.0, -0.0);
+    CASE(sin, -0.0, 1000.0, -0.0, NAN);
+    CASE(reciprocal, INFINITY, 1.0, 0.0, NAN);
+    CASE(reciprocal, 0.0, 0.0, INFINITY, NAN);
+    em_c128 big = vm_div_c128((em_c128){ 1e300, 1e300 }, (em_c128){ 1e300, 1e300 });
+    em_c64 big32 = vm_div_c64((em_c64){ 1e38f, 1e38f }, (em_c64){ 1e38f, 1e38f });
+    complex_case("div huge", big, big32, 1.0, 0.0);
+    complex_case("abs huge", (em_c128){ vm_abs_c128((em_c128){ 3e300, 4e300 }) / 5e300, 0.0 },
+                 (em_c64){ vm_abs_c64((em_c64){ 3e37f, 4e37f }) / 5e37f, 0.0f }, 1.0, 0.0);
+    complex_case("abs inf", (em_c128){ vm_abs_c128((em_c128){ NAN, -INFINITY }), 0.0 },
+                 (em_c64){ vm_abs_c64((em_c64){ NAN, -INFINITY }), 0.0f }, INFINITY, 0.0);
+    complex_case("pow 0 0", vm_pow_c128((em_c128){ 0.0, 0.0 }, (em_c128){ 0.0, 0.0 }),
+                 vm_pow_c64((em_c64){ 0.0f, 0.0f }, (em_c64){ 0.0f, 0.0f }), 1.0, 0.0);
+}
+
 /* test_vmath [stride of bit patterns] [blocks of f64] [only this function] */
 int main(int argc, char **argv)
 {
@@ -262,5 +395,9 @@ int main(int argc, char **argv)
         binary32(&binaries[i], blocks + 48);
         binary64(&binaries[i], blocks + 48);
     }
+    for (size_t i = 0; i < sizeof complexes / sizeof *complexes; i++)
+        if (!only || !strcmp(only, complexes[i].name))
+            complex_test(i, blocks / 8 + 1);
+    complex_cases();
     return 0;
 }

@@ -1,5 +1,6 @@
 // vmath_f32.h: Ember's scalar functions on float: branch-free, vectorisable, at most 1 ulp unless said otherwise.
 // The rules are in vmath_bits.h, the fits in tools/fit_vmath.py, the bounds are asserted by tests/c/test_vmath.py.
+// "Max ulp" is what it found on baseline, AVX2 and AVX-512 (one number: all the same), 33 million arguments each.
 #ifndef EMBER_BACKEND_CPU_VMATH_F32_H
 #define EMBER_BACKEND_CPU_VMATH_F32_H
 
@@ -59,7 +60,7 @@ VM_FN float vm_ceil_f32(float x) {
 // Correctly rounded by the instruction.
 VM_FN float vm_sqrt_f32(float x) { return __builtin_sqrtf(x); }
 
-// 1 / sqrt(x), as PyTorch computes it.
+// 1 / sqrt(x), as PyTorch computes it. Max ulp 1.49.
 VM_FN float vm_rsqrt_f32(float x) { return 1.0f / __builtin_sqrtf(x); }
 
 // ---- exponentials ----
@@ -98,7 +99,7 @@ VM_FN float vm_priv_exphl_f32(float x, float *l, uint32_t *i) {
   return h;
 }
 
-// e^x: Cody-Waite reduction, polynomial, two-step scaling (so denormals round once).
+// e^x: Cody-Waite reduction, polynomial, two-step scaling (so denormals round once). Max ulp 0.93 0.97 0.97.
 VM_FN float vm_exp_f32(float x) {
   uint32_t i;
   x = x > 89.0f ? 89.0f : x;
@@ -107,7 +108,7 @@ VM_FN float vm_exp_f32(float x) {
   return vm_priv_scale_f32(1.0f + vm_priv_exppoly_f32(r), i);
 }
 
-// 2^x: the reduction is exact; minimax of degree 7.
+// 2^x: the reduction is exact; minimax of degree 7. Max ulp 0.82 0.76 0.76.
 VM_FN float vm_exp2_f32(float x) {
   x = x > 129.0f ? 129.0f : x;
   x = x < -151.0f ? -151.0f : x;
@@ -135,7 +136,7 @@ VM_FN float vm_priv_expm1hl_f32(float x, float *l, uint32_t *i) {
   return h;
 }
 
-// e^x - 1: see vm_priv_expm1hl_f32.
+// e^x - 1: see vm_priv_expm1hl_f32. Max ulp 0.92 0.89 0.89.
 VM_FN float vm_expm1_f32(float x) {
   uint32_t i;
   float l, c = x > 89.0f ? 89.0f : x;
@@ -145,7 +146,7 @@ VM_FN float vm_expm1_f32(float x) {
 }
 
 // 1 / (1 + e^-x): with z = e^-|x| as h + l, z / (1 + z) or 1 / (1 + z) with the errors of sum and quotient put back,
-// and the power of two applied last.
+// and the power of two applied last. Max ulp 0.96.
 VM_FN float vm_sigmoid_f32(float x) {
   uint32_t i;
   float a = vm_abs_f32(x), l, lo;
@@ -156,7 +157,7 @@ VM_FN float vm_sigmoid_f32(float x) {
   return vm_priv_scale_f32(q + lo, x < 0.0f ? i : 0u);
 }
 
-// tanh: x + x^3 P(x^2) below 0.97, 1 - 2 / (e^2|x| + 1) above.
+// tanh: x + x^3 P(x^2) below 0.97, 1 - 2 / (e^2|x| + 1) above. Max ulp 1.00 0.87 0.87.
 VM_FN float vm_tanh_f32(float x) {
   uint32_t i;
   float a = vm_abs_f32(x), z = x * x, c = a > 10.0f ? 10.0f : a;
@@ -176,6 +177,7 @@ VM_FN float vm_tanh_f32(float x) {
 }
 
 // sinh: (E + E / (E + 1)) / 2 with E = e^|x| - 1 carried in two parts, halved so that it cannot overflow early.
+// sinh. Max ulp 0.78.
 VM_FN float vm_sinh_f32(float x) {
   uint32_t i;
   float a = vm_abs_f32(x), l, lo;
@@ -190,7 +192,7 @@ VM_FN float vm_sinh_f32(float x) {
   return vm_copysign_f32(a < 0x1p-12f ? a : y, x);
 }
 
-// cosh: e^|x|/2 + 1/(4 (e^|x|/2)).
+// cosh: e^|x|/2 + 1/(4 (e^|x|/2)). Max ulp 0.97.
 VM_FN float vm_cosh_f32(float x) {
   uint32_t i;
   float a = vm_abs_f32(x), l;
@@ -202,8 +204,8 @@ VM_FN float vm_cosh_f32(float x) {
 // ---- logarithms ----
 
 // log x = k ln2 + (f + l) for finite x > 0: x = 2^k (1 + f) with sqrt(1/2) <= 1 + f < sqrt 2 and
-// l = log(1+f) - f, minimax of degree 11.
-VM_FN float vm_priv_loghl_f32(float x, float *f, float *l) {
+// l = log(1+f) - f, minimax of degree 11; with `fine` the rounding of f^2 is put back.
+VM_FN float vm_priv_loghl_f32(float x, int fine, float *f, float *l) {
   int tiny = x < 0x1p-126f;
   uint32_t ix = vm_priv_bits_f32(tiny ? x * 0x1p23f : x) - 0x3f3504f3u;
   float k = (float)((int32_t)ix >> 23) - (tiny ? 23.0f : 0.0f);
@@ -217,7 +219,9 @@ VM_FN float vm_priv_loghl_f32(float x, float *f, float *l) {
   p = VM_FMAF(p, g, -0x1.00000ap-2f);
   p = VM_FMAF(p, g, 0x1.555548p-2f);
   *f = g;
-  *l = VM_FMAF(z, -0.5f, z * g * p);
+  float q = z * g * p;
+  q = fine ? VM_FMAF(vm_priv_mulerr_f32(g, g, z), -0.5f, q) : q;
+  *l = VM_FMAF(z, -0.5f, q);
   return k;
 }
 
@@ -234,13 +238,13 @@ VM_FN float vm_priv_logsum_f32(float k, float f, float l) {
   return s + (((kh - s) + f) + VM_FMAF(k, 0x1.7f7d1cp-20f, l));
 }
 
-// log: see vm_priv_loghl_f32.
+// log: see vm_priv_loghl_f32. Max ulp 0.85.
 VM_FN float vm_log_f32(float x) {
-  float f, l, k = vm_priv_loghl_f32(x, &f, &l);
+  float f, l, k = vm_priv_loghl_f32(x, 0, &f, &l);
   return vm_priv_logfix_f32(x, vm_priv_logsum_f32(k, f, l));
 }
 
-// log(1+x): the part of 1 + x lost to rounding is scaled like 1 + x and added to f.
+// log(1+x): the part of 1 + x lost to rounding is scaled like 1 + x and added to f. Max ulp 0.87.
 VM_FN float vm_log1p_f32(float x) {
   float u = 1.0f + x, c = vm_priv_adderr_f32(1.0f, x, u);
   uint32_t ix = vm_priv_bits_f32(u) - 0x3f3504f3u;
@@ -263,22 +267,24 @@ VM_FN float vm_log1p_f32(float x) {
 
 // k (kh + kl) + (f + l) (ch + cl): f's upper half times the 12-bit ch is exact.
 VM_FN float vm_priv_logbase_f32(float x, float kh, float kl, float ch, float cl) {
-  float f, l, k = vm_priv_loghl_f32(x, &f, &l), fh = vm_priv_top_f32(f), a = k * kh, b = fh * ch, s = a + b;
+  float f, l, k = vm_priv_loghl_f32(x, 1, &f, &l), fh = vm_priv_top_f32(f), a = k * kh, b = fh * ch, s = a + b;
   float low = VM_FMAF(f - fh, ch, VM_FMAF(f, cl, l * (ch + cl)));
   return vm_priv_logfix_f32(x, s + (((a - s) + b) + VM_FMAF(k, kl, low)));
 }
 
+// log2. Max ulp 1.02 0.98 0.98.
 VM_FN float vm_log2_f32(float x) {
   return vm_priv_logbase_f32(x, 1.0f, 0.0f, 0x1.716p+0f, -0x1.7135a8p-13f);
 }
 
+// log10. Max ulp 0.98 0.97 0.97.
 VM_FN float vm_log10_f32(float x) {
   return vm_priv_logbase_f32(x, 0x1.344p-2f, 0x1.3509f8p-18f, 0x1.bccp-2f, -0x1.09d5b2p-15f);
 }
 
 // ---- error function ----
 
-// erf: x + x P(x^2) up to 0.91, 1 - e^L(|x|) above with L a minimax of log erfc.
+// erf: x + x P(x^2) up to 0.91, 1 - e^L(|x|) above with L a minimax of log erfc. Max ulp 0.95 0.93 0.93.
 VM_FN float vm_priv_erfsmall_f32(float x) {
   float z = x * x;
   float p = VM_FMAF(0x1.4e68e8p-14f, z, -0x1.a5cf98p-11f);
@@ -299,14 +305,18 @@ VM_FN float vm_erf_f32(float x) {
   p = VM_FMAF(p, t, -0x1.bb61e2p-4f);
   p = VM_FMAF(p, t, -0x1.4449e4p-1f);
   p = VM_FMAF(p, t, -0x1.2126f2p+0f);
-  p = VM_FMAF(p, t, 0x1.68163p-13f);
-  float r = vm_priv_exppoly_f32(vm_priv_expred_f32(p, &i)), h = 1.0f + r, p2 = vm_priv_pow2_f32(i);
+#ifdef __FMA__
+  float w = __builtin_fmaf(p, t, 0x1.68163p-13f), wl = 0.0f;
+#else  // the product's and the sum's rounding would show: keep them
+  float v = p * t, w = v + 0x1.68163p-13f, wl = vm_priv_mulerr_f32(p, t, v) + ((v - w) + 0x1.68163p-13f);
+#endif
+  float r = vm_priv_exppoly_f32(vm_priv_expred_f32(w, &i) + wl), h = 1.0f + r, p2 = vm_priv_pow2_f32(i);
   float e = h * p2, s = 1.0f - e, big = s + (((1.0f - s) - e) - (r - (h - 1.0f)) * p2);
   return a < 0.91f ? vm_priv_erfsmall_f32(x) : vm_copysign_f32(big, x);
 }
 
 // erfc: 1 - erf below 1/2; above, e^-x^2 G(t) / (1 + 2x), t = (x - 2) / (x + 2) (M. Shepherd, J. Laframboise 1981),
-// with x^2, the sum and the quotient in two parts.
+// with x^2, the sum and the quotient in two parts. Max ulp 1.50 1.18 1.18.
 VM_FN float vm_erfc_f32(float x) {
   uint32_t i;
   float a = vm_abs_f32(x), c = a > 10.2f ? 10.2f : a, t = (c - 2.0f) / (c + 2.0f), l, lo;
@@ -342,7 +352,7 @@ VM_FN float vm_gelu_tanh_f32(float x) {
 VM_FN int vm_priv_isint_f32(float v) { return vm_trunc_f32(v) == v; }
 
 // x^y: 2^(y log2|x|) with logarithm (degree 13) and exponential (degree 6) in double, which holds the 2^8 times larger
-// error of the exponent; measured faster than pairs of floats. Special cases as C11 F.10.4.4.
+// error of the exponent; measured faster than pairs of floats. Special cases as C11 F.10.4.4. Max ulp 0.53.
 VM_FN float vm_pow_f32(float x, float y) {
   float ax = vm_abs_f32(x);
   int tiny = ax < 0x1p-126f;

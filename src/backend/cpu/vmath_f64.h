@@ -1,6 +1,7 @@
 // vmath_f64.h: Ember's scalar functions on double: branch-free, vectorisable, at most 1 ulp (2 where it says so).
-// The rules are in vmath_bits.h, the fits in tools/fit_vmath.py; tests/c/test_vmath.py asserts the bounds. Methods are
-// those of vmath_f32.h unless a comment says otherwise. sin, cos, tan: see vmath_circ.h.
+// The rules are in vmath_bits.h, the fits in tools/fit_vmath.py; tests/c/test_vmath.py asserts the bounds. "Max ulp" is
+// what it found on baseline, AVX2 and AVX-512 (one number: all the same). Methods are those of vmath_f32.h unless a
+// comment says otherwise. sin, cos, tan: see vmath_circ.h.
 #ifndef EMBER_BACKEND_CPU_VMATH_F64_H
 #define EMBER_BACKEND_CPU_VMATH_F64_H
 #include "vmath_bits.h"
@@ -58,7 +59,7 @@ VM_FN double vm_ceil_f64(double x) {
 // Correctly rounded by the instruction.
 VM_FN double vm_sqrt_f64(double x) { return __builtin_sqrt(x); }
 
-// 1 / sqrt(x), as PyTorch computes it.
+// 1 / sqrt(x), as PyTorch computes it. Max ulp 1.49.
 VM_FN double vm_rsqrt_f64(double x) { return 1.0 / __builtin_sqrt(x); }
 
 // ---- exponentials ----
@@ -102,7 +103,7 @@ VM_FN double vm_priv_exphl_f64(double x, double *l, uint64_t *i) {
   return h;
 }
 
-// e^x.
+// e^x. Max ulp 0.92 0.95 0.95.
 VM_FN double vm_exp_f64(double x) {
   uint64_t i;
   double n;
@@ -112,7 +113,7 @@ VM_FN double vm_exp_f64(double x) {
   return vm_priv_scale_f64(1.0 + vm_priv_exppoly_f64(r), i);
 }
 
-// 2^x: minimax of degree 11; ln2 in two parts.
+// 2^x: minimax of degree 11; ln2 in two parts. Max ulp 0.83 0.63 0.63.
 VM_FN double vm_exp2_f64(double x) {
   x = x > 1025.0 ? 1025.0 : x;
   x = x < -1076.0 ? -1076.0 : x;
@@ -152,7 +153,7 @@ VM_FN double vm_priv_expm1hl_f64(double x, double *l, uint64_t *i) {
   return h;
 }
 
-// e^x - 1.
+// e^x - 1. Max ulp 0.81 0.80 0.80.
 VM_FN double vm_expm1_f64(double x) {
   uint64_t i;
   double l, c = x > 710.0 ? 710.0 : x;
@@ -161,7 +162,7 @@ VM_FN double vm_expm1_f64(double x) {
   return x == 0.0 ? x : y;
 }
 
-// 1 / (1 + e^-x).
+// 1 / (1 + e^-x). Max ulp 0.98 0.97 0.97.
 VM_FN double vm_sigmoid_f64(double x) {
   uint64_t i;
   double a = vm_abs_f64(x), l, lo;
@@ -173,7 +174,7 @@ VM_FN double vm_sigmoid_f64(double x) {
   return x < 0.0 ? tail : y;
 }
 
-// tanh: E / (E + 2) with E = e^2|x| - 1 in two parts.
+// tanh: E / (E + 2) with E = e^2|x| - 1 in two parts. Max ulp 0.72 0.70 0.70.
 VM_FN double vm_tanh_f64(double x) {
   uint64_t i;
   double a = vm_abs_f64(x), c = a > 20.0 ? 20.0 : a, l, lo, h = vm_priv_expm1hl_f64(c + c, &l, &i);
@@ -182,7 +183,7 @@ VM_FN double vm_tanh_f64(double x) {
   return vm_copysign_f64(a < 0x1p-28 ? a : q + lo, x);
 }
 
-// sinh: (E + E / (E + 1)) / 2 with E = e^|x| - 1.
+// sinh: (E + E / (E + 1)) / 2 with E = e^|x| - 1. Max ulp 0.71.
 VM_FN double vm_sinh_f64(double x) {
   uint64_t i;
   double a = vm_abs_f64(x), l, lo, c = a > 711.0 ? 711.0 : a, h = vm_priv_expm1hl_f64(c, &l, &i);
@@ -195,7 +196,7 @@ VM_FN double vm_sinh_f64(double x) {
   return vm_copysign_f64(a < 0x1p-27 ? a : y, x);
 }
 
-// cosh: e^|x|/2 + 1/(4 (e^|x|/2)).
+// cosh: e^|x|/2 + 1/(4 (e^|x|/2)). Max ulp 0.95 0.97 0.97.
 VM_FN double vm_cosh_f64(double x) {
   uint64_t i;
   double a = vm_abs_f64(x), l;
@@ -240,7 +241,7 @@ VM_FN double vm_priv_logsum_f64(double k, double f, double l) {
   return s + (((kh - s) + f) + VM_FMA(k, -0x1.8432a1b0e2634p-43, l));
 }
 
-// log.
+// log. Max ulp 0.83.
 VM_FN double vm_log_f64(double x) {
   double f, k = vm_priv_logred_f64(x, &f);
   return vm_priv_logfix_f64(x, vm_priv_logsum_f64(k, f, vm_priv_log1pl_f64(f)));
@@ -259,7 +260,7 @@ VM_FN double vm_priv_log1phl_f64(double x, double xl) {
   return vm_priv_logfix_f64(u, vm_priv_logsum_f64(k, g, vm_priv_log1pl_f64(g) + e));
 }
 
-// log(1+x).
+// log(1+x). Max ulp 0.84.
 VM_FN double vm_log1p_f64(double x) {
   double y = vm_priv_log1phl_f64(x, 0.0);
   return x == 0.0 ? x : y;
@@ -273,10 +274,12 @@ VM_FN double vm_priv_logbase_f64(double x, double kh, double kl, double ch, doub
   return vm_priv_logfix_f64(x, s + (((a - s) + b) + VM_FMA(k, kl, low)));
 }
 
+// log2. Max ulp 0.99.
 VM_FN double vm_log2_f64(double x) {
   return vm_priv_logbase_f64(x, 1.0, 0.0, 0x1.7154768p+0, -0x1.6a3e80f444178p-27);
 }
 
+// log10. Max ulp 0.92.
 VM_FN double vm_log10_f64(double x) {
   return vm_priv_logbase_f64(x, 0x1.34413509f8p-2, -0x1.80433b83b532ap-44, 0x1.bcb7b18p-2, -0x1.6c8d78e6acaa4p-29);
 }
@@ -332,13 +335,13 @@ VM_FN double vm_priv_erfcbig_f64(double a) {
   return vm_priv_scale_f64(VM_FMA(h, q, h * (lo - sl * q) + l * q), i);
 }
 
-// erf: x + x P(x^2) up to 0.91, 1 - erfc above.
+// erf: x + x P(x^2) up to 0.91, 1 - erfc above. Max ulp 0.90 0.84 0.84.
 VM_FN double vm_erf_f64(double x) {
   double a = vm_abs_f64(x), big = 1.0 - vm_priv_erfcbig_f64(a);
   return a < 0.91 ? vm_priv_erfsmall_f64(x) : vm_copysign_f64(big, x);
 }
 
-// erfc.
+// erfc. Max ulp 1.49 1.17 1.17.
 VM_FN double vm_erfc_f64(double x) {
   double a = vm_abs_f64(x), y = vm_priv_erfcbig_f64(a);
   y = x < 0.0 ? 2.0 - y : y;
@@ -377,7 +380,7 @@ VM_FN double vm_priv_loghl_f64(double x, double *l) {
   return h;
 }
 
-// x^y: e^(y log|x|) with logarithm and product in two parts. Special cases as C11 F.10.4.4.
+// x^y: e^(y log|x|) with logarithm and product in two parts. Special cases as C11 F.10.4.4. Max ulp 1.08 1.13 1.13.
 VM_FN double vm_pow_f64(double x, double y) {
   uint64_t i;
   double ax = vm_abs_f64(x), l, h = vm_priv_loghl_f64(ax, &l), n;
@@ -420,7 +423,7 @@ VM_FN double vm_fmod_f64(double x, double y) {
 // ---- inverse circular functions ----
 
 // atan2(y, x): c pi/4 +- atan t with |t| <= tan(pi/8), the quotient t in two parts, minimax of degree 23. Quotients so
-// small or operands so far out that the error term would under- or overflow do not need it.
+// small or operands so far out that the error term would under- or overflow do not need it. Max ulp 1.00.
 VM_FN double vm_atan2_f64(double y, double x) {
   double ax = vm_abs_f64(x), ay = vm_abs_f64(y), num = ay > ax ? ax : ay, den = ay > ax ? ay : ax;
   num = num == VM_INF ? 1.0 : num;
@@ -451,6 +454,7 @@ VM_FN double vm_atan2_f64(double y, double x) {
   return vm_copysign_f64(r, y);
 }
 
+// atan. Max ulp 0.76.
 VM_FN double vm_atan_f64(double x) { return vm_atan2_f64(x, 1.0); }
 
 // w + w z P(z) for the arcsine of w with z = w^2 <= 1/4: the part after w.
@@ -470,7 +474,7 @@ VM_FN double vm_priv_asinpoly_f64(double w, double z) {
   return p * z * w;
 }
 
-// asin: up to 1/2 directly, above as pi/2 - 2 asin(sqrt((1 - |x|) / 2)) with the root in two parts.
+// asin: up to 1/2 directly, above as pi/2 - 2 asin(sqrt((1 - |x|) / 2)) with the root in two parts. Max ulp 0.61.
 VM_FN double vm_asin_f64(double x) {
   double a = vm_abs_f64(x), z = a > 0.5 ? (1.0 - a) * 0.5 : a * a, w = a > 0.5 ? __builtin_sqrt(z) : a;
   double q = vm_priv_asinpoly_f64(w, z), wl = ((z - w * w) - vm_priv_mulerr_f64(w, w, w * w)) / (w + w);
@@ -480,7 +484,7 @@ VM_FN double vm_asin_f64(double x) {
   return vm_copysign_f64(a > 0.5 ? big : w + q, x);
 }
 
-// acos: pi/2 - asin x up to 1/2, 2 asin(sqrt((1 - x) / 2)) above, pi less that below -1/2.
+// acos: pi/2 - asin x up to 1/2, 2 asin(sqrt((1 - x) / 2)) above, pi less that below -1/2. Max ulp 0.60 0.59 0.59.
 VM_FN double vm_acos_f64(double x) {
   double a = vm_abs_f64(x), z = a > 0.5 ? (1.0 - a) * 0.5 : a * a, w = a > 0.5 ? __builtin_sqrt(z) : x;
   double q = vm_priv_asinpoly_f64(w, z), wl = ((z - w * w) - vm_priv_mulerr_f64(w, w, w * w)) / (w + w);
@@ -494,7 +498,7 @@ VM_FN double vm_acos_f64(double x) {
 
 // ---- inverse hyperbolic functions, by log1p with its argument in two parts ----
 
-// asinh: log1p(a + a^2 / (1 + sqrt(1 + a^2))); log 2a when a^2 would drown the 1.
+// asinh: log1p(a + a^2 / (1 + sqrt(1 + a^2))); log 2a when a^2 would drown the 1. Max ulp 1.17.
 VM_FN double vm_asinh_f64(double x) {
   double a = vm_abs_f64(x), c = a > 0x1p30 ? 1.0 : a, z = c * c, q = z / (1.0 + __builtin_sqrt(1.0 + z));
   double h = c + q, y = vm_priv_log1phl_f64(h, (c - h) + q), f, k = vm_priv_logred_f64(a, &f);
@@ -504,7 +508,7 @@ VM_FN double vm_asinh_f64(double x) {
   return vm_copysign_f64(a != a ? x : y, x);
 }
 
-// acosh: log1p(t + sqrt(2t + t^2)), t = x - 1; log 2x when x is large.
+// acosh: log1p(t + sqrt(2t + t^2)), t = x - 1; log 2x when x is large. Max ulp 0.87 0.85 0.85.
 VM_FN double vm_acosh_f64(double x) {
   double t = x > 0x1p30 ? 1.0 : x - 1.0, v = t + t, w = VM_FMA(t, t, v), s = __builtin_sqrt(w);
   double wl = VM_FMA(t, t, v - w);
@@ -516,7 +520,7 @@ VM_FN double vm_acosh_f64(double x) {
   return x >= 1.0 ? y : VM_NAN;
 }
 
-// atanh: log1p(2a / (1 - a)) / 2.
+// atanh: log1p(2a / (1 - a)) / 2. Max ulp 1.02.
 VM_FN double vm_atanh_f64(double x) {
   double a = vm_abs_f64(x), d = 1.0 - a, lo, q = vm_priv_div_f64(a + a, 0.0, d, (1.0 - d) - a, &lo), h = q + lo;
   double y = 0.5 * vm_priv_log1phl_f64(h, lo - (h - q));
