@@ -164,9 +164,9 @@ em_status em_tensor_wrap_scalar(em_scalar s, em_tensor **out) {
 }
 
 void em_tensor_free(em_tensor *t) {
-  if (EM_UNLIKELY(t->flags & EM_T_PY_OWNED)) {  // its Python object lived only through us: hand it back first
-    em_priv_pyobj_release(t);
-    if (atomic_load(&t->rc) != 0 && !em_ref_is_one(&t->rc)) return;
+  if (EM_UNLIKELY(t->flags & EM_T_PY_OWNED)) {  // its Python object lived only through us: it takes us over, and its
+    em_priv_pyobj_release(t);                    // own release, unless a finalizer keeps it, frees us for real
+    return;
   }
   if (EM_UNLIKELY(t->meta != NULL)) {
     em_autograd_meta *meta = t->meta;

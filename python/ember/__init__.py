@@ -1,0 +1,69 @@
+"""Ember: PyTorch's machine, written in C. `import ember as torch` and programs run as they are."""
+
+import importlib as _importlib
+
+from . import _C
+from ._C import *  # noqa: F403  dtypes, Tensor, Size, device, tensor(), ...
+from .version import __version__
+
+# Names that `import *` leaves out, and functions of the operator table.
+_functions = {name: getattr(_C._VariableFunctions, name) for name in dir(_C._VariableFunctions)
+              if not name.startswith("__")}
+globals().update(_functions)
+bool, int, float, short, long, half, double, cfloat, cdouble = (
+    _C.bool, _C.int, _C.float, _C.short, _C.long, _C.half, _C.double, _C.cfloat, _C.cdouble)
+
+from . import _tensor  # noqa: E402  Python methods of Tensor
+from .functional import *  # noqa: E402,F403
+from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: E402
+from .random import (fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state)  # noqa: E402,F401
+from ._info import finfo, iinfo  # noqa: E402
+
+import math as _math  # noqa: E402
+
+e, pi, inf, nan, newaxis = _math.e, _math.pi, _math.inf, _math.nan, None
+
+# Modules that are imported when first touched: `ember.nn` costs nothing until then.
+_LAZY = {"nn", "optim", "utils", "autograd", "linalg", "fft", "special", "func", "amp", "distributed", "overrides",
+         "library", "ops", "cuda", "backends", "jit", "return_types", "random", "testing", "types", "storage", "hub",
+         "memory", "serialization", "compiler", "export", "distributions", "multiprocessing", "profiler", "cpu",
+         "_dynamo", "fx", "onnx", "quantization", "sparse", "accelerator", "mps", "version", "_utils", "futures"}
+_FROM = {"save": "serialization", "load": "serialization", "TypedStorage": "storage",
+         "vmap": "func", "compile": "compiler", "autocast": "amp", "GradScaler": "amp",
+         "get_default_device": "_defaults", "set_default_device": "_defaults", "set_default_dtype": "_defaults",
+         "set_default_tensor_type": "_defaults", "use_deterministic_algorithms": "_defaults",
+         "are_deterministic_algorithms_enabled": "_defaults", "set_float32_matmul_precision": "_defaults",
+         "get_float32_matmul_precision": "_defaults", "set_printoptions": "_tensor_str",
+         "is_tensor": "_defaults", "is_storage": "_defaults", "typename": "_defaults", "get_num_interop_threads": "_defaults",
+         "set_num_interop_threads": "_defaults", "is_warn_always_enabled": "_defaults",
+         "is_deterministic_algorithms_warn_only_enabled": "_defaults", "_assert": "_defaults",
+         "set_flush_denormal": "_defaults", "sym_int": "_defaults", "sym_float": "_defaults"}
+for _name in ("Float", "Double", "Half", "BFloat16", "Int", "Long", "Short", "Char", "Byte", "Bool"):
+    _FROM[_name + "Tensor"] = "_legacy"
+    _FROM[_name + "Storage"] = "storage"
+
+
+def __getattr__(name):
+    if name in _LAZY:
+        try:
+            module = _importlib.import_module("." + name, __name__)
+            globals()[name] = module
+            return module
+        except ModuleNotFoundError as error:
+            if error.name != f"{__name__}.{name}":
+                raise
+    elif name in _FROM:
+        value = globals()[name] = getattr(_importlib.import_module("." + _FROM[name], __name__), name)
+        return value
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def __dir__():
+    return sorted(set(globals()) | _LAZY | set(_FROM))
+
+
+def set_warn_always(on):
+    """Accepted for compatibility: Python's own filters decide how often a warning shows."""
+
+
+del _name

@@ -1,0 +1,216 @@
+"""Methods of Tensor that are written in Python. They are attached to the type when ember is imported."""
+
+import copyreg
+from collections import OrderedDict
+
+from . import _C
+from ._C import Tensor
+
+
+def method(fn):
+    """Attach fn to Tensor under its own name."""
+    setattr(Tensor, fn.__name__, fn)
+    return fn
+
+
+# ---------------------------------------------------------------- text
+@method
+def __repr__(self, *, tensor_contents=None):
+    if _C._has_torch_function_unary(self) and not _C._is_torch_function_all_disabled():
+        from .overrides import handle_torch_function
+        return handle_torch_function(Tensor.__repr__, (self,), self, tensor_contents=tensor_contents)
+    from . import _tensor_str
+    return _tensor_str._str(self, tensor_contents=tensor_contents)
+
+
+@method
+def __format__(self, format_spec):
+    if self.dim() == 0 and not self.is_meta and type(self) is Tensor:
+        return self.item().__format__(format_spec)
+    return object.__format__(self, format_spec)
+
+
+# ---------------------------------------------------------------- copies and pickles
+def _copy_bytes(self, memo):
+    """A tensor of the same geometry over the copy of the storage, which other tensors of this deepcopy share."""
+    from ._utils import _deepcopy_storage
+    storage = _deepcopy_storage(self.untyped_storage(), memo)
+    return _C._window(storage, self.dtype, self.storage_offset(), self.size(), self.stride())
+
+
+@method
+def __deepcopy__(self, memo):
+    if not self.is_leaf:
+        raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol "
+                           "at the moment.  If you were attempting to deepcopy a module, this may be because of a "
+                           "torch.nn.utils.weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001")
+    if id(self) in memo:
+        return memo[id(self)]
+    with _C.DisableTorchFunctionSubclass():
+        if self.is_meta:
+            new = self.detach().clone()
+        else:
+            new = _copy_bytes(self, memo)
+        if type(self) is not Tensor:
+            new = new.as_subclass(type(self))
+        new.requires_grad_(self.requires_grad)
+        memo[id(self)] = new
+        if self.grad is not None:
+            new.grad = self.grad.__deepcopy__(memo)
+        if type(self) is not Tensor:
+            for name in copyreg._slotnames(type(self)):
+                if hasattr(self, name):
+                    setattr(new, name, _deepcopy(getattr(self, name), memo))
+        state = self.__dict__
+        if state:
+            new.__dict__ = _deepcopy(state, memo)
+    return new
+
+
+def _deepcopy(value, memo):
+    from copy import deepcopy
+    return deepcopy(value, memo)
+
+
+def _reduce_plain(self):
+    from . import _utils
+    if self.is_meta:
+        return _utils._rebuild_meta_tensor_no_storage, (self.dtype, tuple(self.size()), self.stride(), self.requires_grad)
+    from .storage import TypedStorage
+    storage = TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
+    return _utils._rebuild_tensor_v2, (storage, self.storage_offset(), tuple(self.size()), self.stride(),
+                                       self.requires_grad, OrderedDict())
+
+
+@method
+def __reduce_ex__(self, proto):
+    from . import _utils
+    state = _utils._get_obj_state(self)
+    if type(self) is Tensor and not state:
+        return _reduce_plain(self)
+    if _C._has_torch_function_unary(self):
+        with _C.DisableTorchFunctionSubclass():
+            func, args = _reduce_plain(self)
+    else:
+        func, args = _reduce_plain(self)
+    return _utils._rebuild_from_type_v2, (func, type(self), args, state)
+
+
+@method
+def __setstate__(self, state):
+    for name, value in (state or {}).items():
+        setattr(self, name, value)
+
+
+# ---------------------------------------------------------------- subclasses
+_NO_WRAP = None
+
+
+def _no_wrap():
+    global _NO_WRAP
+    if _NO_WRAP is None:
+        _NO_WRAP = {Tensor._base.__get__, Tensor.grad.__get__, Tensor._grad.__get__}
+    return _NO_WRAP
+
+
+def _convert(ret, cls):
+    if cls is Tensor:
+        return ret
+    if isinstance(ret, Tensor) and not isinstance(ret, cls):
+        return ret.as_subclass(cls)
+    if isinstance(ret, (tuple, list)):
+        kind = type(ret)
+        parts = [_convert(r, cls) for r in ret]
+        return kind(*parts) if hasattr(ret, "_fields") else kind(parts)
+    return ret
+
+
+def _torch_function(cls, func, types, args=(), kwargs=None):
+    """The default: run func with overrides off and give results the subclass's type."""
+    if not all(issubclass(cls, t) for t in types):
+        return NotImplemented
+    with _C.DisableTorchFunctionSubclass():
+        ret = func(*args, **(kwargs or {}))
+    return ret if func in _no_wrap() else _convert(ret, cls)
+
+
+Tensor.__torch_function__ = classmethod(_torch_function)
+Tensor.__torch_dispatch__ = _C._disabled_torch_dispatch_impl
+Tensor.__array_priority__ = 1000
+
+
+@method
+def __reversed__(self):
+    return self if self.dim() == 0 else self.flip(0)
+
+
+@method
+def __array_wrap__(self, array, context=None, return_scalar=False):
+    if array.dtype == bool:
+        array = array.astype("uint8")
+    return _C.from_numpy(array)
+
+
+# ---------------------------------------------------------------- storages
+@method
+def storage(self):
+    from .storage import TypedStorage
+    return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
+
+
+Tensor._typed_storage = Tensor.storage
+
+
+@method
+def storage_type(self):
+    return type(self.storage())
+
+
+@method
+def is_shared(self):
+    return self.untyped_storage().is_shared()
+
+
+@method
+def share_memory_(self):
+    """Accepted: a forked child shares pages copy-on-write; nothing is moved."""
+    return self
+
+
+@method
+def pin_memory(self, device=None):
+    """Host memory needs no pinning for the devices of this build."""
+    return self
+
+
+# ---------------------------------------------------------------- autograd
+@method
+def detach_(self):
+    from . import autograd
+    return autograd._detach_inplace(self)
+
+
+@method
+def reinforce(self, reward):
+    raise RuntimeError("reinforce() was removed.\nUse torch.distributions instead.\n"
+                       "See https://pytorch.org/docs/main/distributions.html")
+
+
+# ---------------------------------------------------------------- functions with methods of their own
+def _delegate(name):
+    def call(self, *args, **kwargs):
+        from . import functional
+        return getattr(functional, name)(self, *args, **kwargs)
+    call.__name__ = name
+    call.__qualname__ = f"Tensor.{name}"
+    return call
+
+
+for _name in ("split", "norm", "unique", "unique_consecutive"):
+    setattr(Tensor, _name, _delegate(_name))
+
+
+@method
+def __dir__(self):
+    names = set(dir(type(self))) | set(self.__dict__)
+    return sorted(names - {"volatile"})

@@ -1,0 +1,90 @@
+"""How tensors are rebuilt from pickles. The names and arguments are PyTorch's: files speak of them."""
+
+import copyreg
+
+import ember
+from ember import _C
+from ember._C import UntypedStorage
+
+
+def _storage_from_bytes(data):
+    storage = UntypedStorage(len(data))
+    if data:
+        memoryview(storage)[:] = data
+    return storage
+
+
+def _rebuild_typed_storage(untyped, dtype):
+    from ember.storage import TypedStorage
+    return TypedStorage(wrap_storage=untyped, dtype=dtype)
+
+
+copyreg.pickle(UntypedStorage, lambda s: (_storage_from_bytes, (bytes(memoryview(s)),)))
+
+
+def _deepcopy_storage(storage, memo):
+    """One copy a storage and deepcopy call: tensors that shared bytes share them afterwards."""
+    copies = memo.setdefault("torch", {})
+    if storage._cdata not in copies:
+        copies[storage._cdata] = storage.clone()
+    return copies[storage._cdata]
+
+
+def _rebuild_tensor(storage, storage_offset, size, stride):
+    return _C._window(storage, storage.dtype, storage_offset, size, stride)
+
+
+def _rebuild_tensor_v2(storage, storage_offset, size, stride, requires_grad, backward_hooks, metadata=None):
+    t = _rebuild_tensor(storage, storage_offset, size, stride)
+    t.requires_grad = requires_grad
+    return t
+
+
+def _rebuild_tensor_v3(storage, storage_offset, size, stride, requires_grad, backward_hooks, dtype, metadata=None):
+    t = _C._window(getattr(storage, "_untyped_storage", storage), dtype, storage_offset, size, stride)
+    t.requires_grad = requires_grad
+    return t
+
+
+def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
+    return ember.empty_strided(size, stride, dtype=dtype, device="meta", requires_grad=requires_grad)
+
+
+def _rebuild_from_type_v2(func, new_type, args, state):
+    t = func(*args)
+    if type(t) is not new_type:
+        t = t.as_subclass(new_type)
+    setter = getattr(t, "__setstate__", None)
+    if setter is not None and getattr(type(t), "__setstate__", None) is not ember.Tensor.__setstate__:
+        setter(state)
+    else:
+        t = _set_obj_state(t, state)
+    return t
+
+
+def _rebuild_parameter(data, requires_grad, backward_hooks):
+    return ember.nn.Parameter(data, requires_grad)
+
+
+def _rebuild_parameter_with_state(data, requires_grad, backward_hooks, state):
+    return _set_obj_state(ember.nn.Parameter(data, requires_grad), state)
+
+
+def _get_obj_state(obj):
+    """What the instance holds besides its tensor: its dict, and its slots if it has some."""
+    slots = copyreg._slotnames(type(obj))
+    held = {name: getattr(obj, name) for name in slots if hasattr(obj, name)}
+    return (obj.__dict__, held) if held else obj.__dict__
+
+
+def _set_obj_state(obj, state):
+    if isinstance(state, tuple):
+        if len(state) != 2:
+            raise RuntimeError(f"Invalid serialized state: {state}")
+        state, slots = state
+    else:
+        slots = None
+    for held in (state, slots):
+        for name, value in (held or {}).items():
+            setattr(obj, name, value)
+    return obj

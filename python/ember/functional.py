@@ -1,0 +1,249 @@
+"""Functions of the main namespace whose arguments need Python: variable numbers of tensors, alternatives in one name."""
+
+import ember
+from . import _C
+from ._C import _VariableFunctions as _VF
+
+__all__ = ["broadcast_tensors", "broadcast_shapes", "split", "einsum", "meshgrid", "tensordot", "cartesian_prod",
+           "block_diag", "atleast_1d", "atleast_2d", "atleast_3d", "norm", "unique", "unique_consecutive",
+           "chain_matmul"]
+inf = float("inf")
+
+
+def _override(public, relevant, *args, **kwargs):
+    from .overrides import handle_torch_function
+    return handle_torch_function(public, relevant, *args, **kwargs)
+
+
+def _tensors(args):
+    """f(a, b, c) and f([a, b, c]) mean the same."""
+    return tuple(args[0]) if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
+
+
+def broadcast_tensors(*tensors):
+    """The tensors expanded to their common shape."""
+    tensors = _tensors(tensors)
+    if _C._has_torch_function(tensors):
+        return _override(broadcast_tensors, tensors, *tensors)
+    shape = broadcast_shapes(*(t.shape for t in tensors))
+    return tuple(t.expand(shape) for t in tensors)
+
+
+def broadcast_shapes(*shapes):
+    """The shape that tensors of these shapes broadcast to."""
+    shapes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    result = [1] * max(map(len, shapes), default=0)
+    for shape in shapes:
+        for i in range(-1, -1 - len(shape), -1):
+            if shape[i] < 0:
+                raise RuntimeError(f"Trying to create tensor with negative dimension ({shape[i]}): ({shape[i]})")
+            if shape[i] == 1 or shape[i] == result[i]:
+                continue
+            if result[i] != 1:
+                raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape")
+            result[i] = shape[i]
+    return ember.Size(result)
+
+
+def split(tensor, split_size_or_sections, dim=0):
+    """Pieces of a size, or of the sizes given, along dim: views."""
+    if _C._has_torch_function_unary(tensor):
+        return _override(split, (tensor,), tensor, split_size_or_sections, dim=dim)
+    if isinstance(split_size_or_sections, (list, tuple)):
+        return tensor.split_with_sizes(split_size_or_sections, dim)
+    return _VF.split(tensor, split_size_or_sections, dim)
+
+
+def _sublist_letter(i):
+    if not 0 <= i < 52:
+        raise ValueError("subscripts in list are not within the valid range [0, 52)")
+    return chr(ord("A") + i) if i < 26 else chr(ord("a") + i - 26)
+
+
+def _sublist_text(parts):
+    return "".join("..." if p is Ellipsis else _sublist_letter(p) for p in parts)
+
+
+def einsum(*args):
+    """Sums of products by Einstein's convention: einsum("ij,jk->ik", a, b), or with lists of subscripts."""
+    if len(args) < 2:
+        raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand "
+                         "and its subscripts list")
+    if isinstance(args[0], str):
+        equation, operands = args[0], _tensors(args[1:])
+    else:
+        equation = ",".join(_sublist_text(s) for s in args[1::2])
+        if len(args) % 2 == 1:
+            equation += "->" + _sublist_text(args[-1])
+            operands = args[:-1:2]
+        else:
+            operands = args[::2]
+    if _C._has_torch_function(operands):
+        return _override(einsum, operands, equation, *operands)
+    return _VF.einsum(equation, list(operands))
+
+
+def meshgrid(*tensors, indexing=None):
+    """Grids of coordinates from 1-d tensors."""
+    tensors = _tensors(tensors)
+    if _C._has_torch_function(tensors):
+        return _override(meshgrid, tensors, *tensors, indexing=indexing)
+    if indexing is None:
+        import warnings
+        warnings.warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
+                      stacklevel=2)
+        indexing = "ij"
+    if indexing not in ("ij", "xy"):
+        raise RuntimeError('torch.meshgrid: indexing must be one of "xy" or "ij", but received: ' + indexing)
+    if not tensors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    for t in tensors:
+        if t.dim() > 1:
+            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {t.dim()}")
+        if t.dtype != tensors[0].dtype:
+            raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
+    swap = indexing == "xy" and len(tensors) > 1
+    order = list(tensors)
+    if swap:
+        order[0], order[1] = order[1], order[0]
+    shape = [t.numel() for t in order]
+    grids = [t.reshape([-1 if i == k else 1 for i in range(len(shape))]).expand(shape) for k, t in enumerate(order)]
+    if swap:
+        grids = [g.transpose(0, 1) for g in grids]
+        grids[0], grids[1] = grids[1], grids[0]
+    return tuple(grids)
+
+
+def tensordot(a, b, dims=2, out=None):
+    """The contraction of a and b over dims: a count, or the dims of each."""
+    if _C._has_torch_function_variadic(a, b):
+        return _override(tensordot, (a, b), a, b, dims=dims, out=out)
+    if isinstance(dims, ember.Tensor):
+        dims = dims.tolist() if dims.numel() > 1 else int(dims.item())
+    if isinstance(dims, int):
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(a.dim(), b.dim()):
+            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
+        dims_a, dims_b = list(range(a.dim() - dims, a.dim())), list(range(dims))
+    else:
+        dims_a, dims_b = (list(d) if isinstance(d, (list, tuple)) else [d] for d in dims)
+    if len(dims_a) != len(dims_b):
+        raise RuntimeError("both dimension lists should have same length")
+    dims_a, dims_b = [d % a.dim() for d in dims_a], [d % b.dim() for d in dims_b]
+    for x, y in zip(dims_a, dims_b):
+        if a.shape[x] != b.shape[y] and 1 not in (a.shape[x], b.shape[y]):
+            raise RuntimeError(f"contracted dimensions need to match, but first has size {a.shape[x]} in dim {x} and "
+                               f"second has size {b.shape[y]} in dim {y}")
+        if a.shape[x] != b.shape[y]:  # a dim of size one meets the sum over the other's
+            a, b = (a, b.sum(y, keepdim=True)) if a.shape[x] == 1 else (a.sum(x, keepdim=True), b)
+    free_a = [d for d in range(a.dim()) if d not in dims_a]
+    free_b = [d for d in range(b.dim()) if d not in dims_b]
+    shape = [a.shape[d] for d in free_a] + [b.shape[d] for d in free_b]
+    inner = 1
+    for d in dims_a:
+        inner *= a.shape[d]
+    if inner == 0:
+        result = ember.zeros(shape, dtype=a.dtype)
+    else:
+        rows = a.permute(free_a + dims_a).reshape(a.numel() // inner, inner)
+        result = rows.mm(b.permute(dims_b + free_b).reshape(inner, b.numel() // inner)).reshape(shape)
+    return result if out is None else out.resize_(result.shape).copy_(result)
+
+
+def cartesian_prod(*tensors):
+    """All combinations of the elements of 1-d tensors, one a row."""
+    tensors = _tensors(tensors)
+    if len(tensors) == 1:
+        return tensors[0]
+    return ember.stack([g.reshape(-1) for g in meshgrid(*tensors, indexing="ij")], 1)
+
+
+def block_diag(*tensors):
+    """A matrix with the tensors on its diagonal."""
+    tensors = _tensors(tensors)
+    blocks = [atleast_2d(t) for t in tensors]
+    for i, b in enumerate(blocks):
+        if b.dim() != 2:
+            raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {b.dim()} "
+                               "dimensions")
+    rows, columns = sum(b.shape[0] for b in blocks), sum(b.shape[1] for b in blocks)
+    dtype = blocks[0].dtype
+    for b in blocks:
+        dtype = ember.promote_types(dtype, b.dtype)
+    result = ember.zeros(rows, columns, dtype=dtype, device=blocks[0].device)
+    r = c = 0
+    for b in blocks:
+        result[r:r + b.shape[0], c:c + b.shape[1]] = b.to(dtype)
+        r, c = r + b.shape[0], c + b.shape[1]
+    return result
+
+
+def _each(fn, tensors):
+    tensors = _tensors(tensors)
+    results = tuple(fn(t) for t in tensors)
+    return results
+
+
+def _at_least(fn):
+    def public(*tensors):
+        one = len(tensors) == 1 and isinstance(tensors[0], ember.Tensor)
+        results = _each(fn, tensors)
+        return results[0] if one else results
+    return public
+
+
+atleast_1d = _at_least(lambda t: t.reshape(1) if t.dim() == 0 else t)
+atleast_2d = _at_least(lambda t: t.reshape(1, 1) if t.dim() == 0 else t.unsqueeze(0) if t.dim() == 1 else t)
+atleast_3d = _at_least(lambda t: t.reshape(1, 1, 1) if t.dim() == 0 else t.unsqueeze(0).unsqueeze(-1) if t.dim() == 1
+                       else t.unsqueeze(-1) if t.dim() == 2 else t)
+for _name in ("atleast_1d", "atleast_2d", "atleast_3d"):
+    globals()[_name].__name__ = globals()[_name].__qualname__ = _name
+
+
+def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
+    """The p-norm over dim; all elements when dim is None."""
+    if _C._has_torch_function_unary(input):
+        return _override(norm, (input,), input, p=p, dim=dim, keepdim=keepdim, out=out, dtype=dtype)
+    if p == "nuc":
+        return ember.linalg.matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
+    if p == "fro" or p is None:
+        p = 2.0
+    if isinstance(p, str):
+        raise RuntimeError(f"only valid string values are 'fro' and 'nuc', found {p}")
+    if isinstance(dim, int):
+        dim = [dim]
+    keywords = {} if out is None else {"out": out}
+    return _VF.linalg_vector_norm(input, p, dim, keepdim, dtype=dtype, **keywords)
+
+
+def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    """The distinct elements (slices along dim), and where they came from."""
+    if _C._has_torch_function_unary(input):
+        return _override(unique, (input,), input, sorted=sorted, return_inverse=return_inverse,
+                         return_counts=return_counts, dim=dim)
+    if dim is None:
+        values, inverse, counts = _VF._unique2(input, sorted, return_inverse, return_counts)
+    else:
+        values, inverse, counts = _VF.unique_dim(input, dim, sorted, return_inverse, return_counts)
+    return _unique_results(values, inverse, counts, return_inverse, return_counts)
+
+
+def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
+    """Runs of equal elements, one of each."""
+    if _C._has_torch_function_unary(input):
+        return _override(unique_consecutive, (input,), input, return_inverse=return_inverse,
+                         return_counts=return_counts, dim=dim)
+    values, inverse, counts = _VF.unique_consecutive(input, return_inverse, return_counts, dim)
+    return _unique_results(values, inverse, counts, return_inverse, return_counts)
+
+
+def _unique_results(values, inverse, counts, return_inverse, return_counts):
+    wanted = [values] + [inverse] * bool(return_inverse) + [counts] * bool(return_counts)
+    return values if len(wanted) == 1 else tuple(wanted)
+
+
+def chain_matmul(*matrices, out=None):
+    """The product of a chain of matrices."""
+    result = ember.linalg.multi_dot(_tensors(matrices))
+    return result if out is None else out.copy_(result)
