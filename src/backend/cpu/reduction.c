@@ -1,0 +1,287 @@
+// reduction.c: walks a tensor and feeds the loops of a reduction. Two ways, chosen by layout alone:
+//   outer   the kept innermost dimension is dense: up to 64 neighbouring outputs step together, row by row
+//   inner   otherwise: one output at a time; segments of 2048 elements (gathered and converted if need be) run on 64 lanes
+// Segments, chunks of rows and chunks of segments are merged as a binary counter counts, so that rounding errors grow with
+// the logarithm of the size.
+#include "../../dispatch/reduction.h"
+#include "../../core/threads.h"
+#include <string.h>
+
+#define SEGMENT 2048            // elements a lane block runs over before its lanes are merged
+#define CHUNK (64 * SEGMENT)    // elements of one output that one thread takes at least
+#define ROWS 256                // rows that an outer block steps over before it is merged upwards
+#define LEVELS 40
+#define GRAIN 32768             // elements worth a thread
+
+typedef struct dim { int64_t size, stride; } dim;  // stride in bytes
+typedef struct walk {
+  em_red_walk *w;
+  dim kept[EM_MAX_DIMS], red[EM_MAX_DIMS];  // row-major, coalesced
+  int nkept, nred;
+  int64_t n, nout;                          // elements an output, outputs
+  const char *data;
+  int64_t item, loop_item, out_item[2];
+  bool direct;                              // elements have the loop's dtype
+  int64_t blocks, chunks;                   // outer: blocks a kept row; inner: chunks an output
+  char *states;                             // inner with several chunks: one w=1 state each
+  int64_t state_bytes;
+} walk;
+
+typedef union tile { char bytes[SEGMENT * 16]; em_c128 align; } tile;
+
+// --- merging as a binary counter ------------------------------------------------------------------------------------
+
+typedef struct cascade {
+  const em_red_kernel *k;
+  int64_t width;
+  size_t bytes;       // of a state block in use
+  uint64_t filled;    // bit l: level[l] holds the state of 2^l parts
+  em_red_block level[LEVELS];
+} cascade;
+
+static void cascade_init(cascade *c, const walk *q, int64_t width) {
+  c->k = q->w->k;
+  c->width = width;
+  c->bytes = (size_t)q->w->d->nvars * EM_RED_VAR_BYTES;
+  c->filled = 0;
+}
+
+static void cascade_push(cascade *c, const em_red_block *part) {
+  int l = 0;
+  const em_red_block *carry = part;
+  for (; c->filled >> l & 1; l++) {
+    c->k->merge(c->level[l].bytes, carry->bytes, c->width);
+    carry = &c->level[l];
+  }
+  memcpy(c->level[l].bytes, carry->bytes, c->bytes);
+  c->filled = (c->filled & ~((1ull << l) - 1)) | 1ull << l;
+}
+
+// The state of everything pushed; NULL when nothing was.
+static const char *cascade_result(cascade *c) {
+  char *right = NULL;
+  for (int l = 0; l < LEVELS; l++) {
+    if (!(c->filled >> l & 1)) continue;
+    if (right != NULL) c->k->merge(c->level[l].bytes, right, c->width);
+    right = c->level[l].bytes;
+  }
+  return right;
+}
+
+// --- geometry -------------------------------------------------------------------------------------------------------
+
+static void add_dim(dim *dims, int *n, int64_t size, int64_t stride) {
+  if (size == 1) return;
+  if (*n > 0 && dims[*n - 1].stride == stride * size) {
+    dims[*n - 1].size *= size;
+    dims[*n - 1].stride = stride;
+  } else {
+    dims[(*n)++] = (dim){size, stride};
+  }
+}
+
+static void plan_walk(walk *q, em_red_walk *w) {
+  const em_tensor *t = w->self;
+  q->w = w;
+  q->nkept = q->nred = 0;
+  q->n = q->nout = 1;
+  q->item = (int64_t)em_tensor_itemsize(t);
+  q->loop_item = (int64_t)em_dtype_size(w->loop);
+  q->direct = t->dtype == w->loop && w->convert == EM_DTYPE_NONE;
+  q->data = em_tensor_data(t);
+  for (int i = 0; i < t->ndim; i++) {
+    bool reduced = w->reduced >> i & 1;
+    *(reduced ? &q->n : &q->nout) *= t->sizes[i];
+    add_dim(reduced ? q->red : q->kept, reduced ? &q->nred : &q->nkept, t->sizes[i], t->strides[i] * q->item);
+  }
+  for (int i = 0; i < w->d->nout; i++) q->out_item[i] = (int64_t)em_tensor_itemsize(w->out[i]);
+}
+
+// Byte offset of the index-th element of a set of dims, row-major.
+static int64_t offset_of(const dim *dims, int n, int64_t index) {
+  int64_t at = 0;
+  for (int i = n - 1; i >= 0; i--) {
+    at += index % dims[i].size * dims[i].stride;
+    index /= dims[i].size;
+  }
+  return at;
+}
+
+static void convert(const walk *q, char *dst, const char *src, int64_t stride, int64_t n) {
+  const em_red_walk *w = q->w;
+  if (w->convert == EM_DTYPE_NONE) {
+    em_cast_load(dst, w->loop, src, w->self->dtype, stride, n);
+    return;
+  }
+  tile middle;
+  em_cast_load(middle.bytes, w->convert, src, w->self->dtype, stride, n);
+  em_cast_load(dst, w->loop, middle.bytes, w->convert, (int64_t)em_dtype_size(w->convert), n);
+}
+
+static int loop_out_dtype(const walk *q, int i) {
+  static const int fixed[] = {EM_DTYPE_NONE, EM_I64, EM_BOOL, EM_DTYPE_NONE};
+  int kind = q->w->d->out_kind[i];
+  return kind == EM_RED_SAME ? q->w->loop : kind == EM_RED_REAL ? em_dtype_to_real(q->w->loop) : fixed[kind];
+}
+
+static void write_outputs(const walk *q, const char *state, int64_t width, int64_t at) {
+  em_red_block value[2];
+  char *out[2] = {value[0].bytes, value[1].bytes};
+  em_red_block empty;
+  if (state == NULL) {
+    q->w->k->init(empty.bytes, width);
+    state = empty.bytes;
+  }
+  q->w->k->finish(state, width, q->n, q->w->attr, out);
+  for (int i = 0; i < q->w->d->nout; i++) {
+    em_tensor *t = q->w->out[i];
+    em_cast_store((char *)em_tensor_data(t) + at * q->out_item[i], t->dtype, q->out_item[i], out[i], loop_out_dtype(q, i), width);
+  }
+}
+
+// --- inner ----------------------------------------------------------------------------------------------------------
+
+// n contiguous loop elements as one state (width 1).
+static void run_segment(const walk *q, em_red_block *s, const char *x, int64_t n, int64_t index) {
+  const em_red_kernel *k = q->w->k;
+  int64_t w = n < EM_RED_LANES ? n : EM_RED_LANES, rows = n / w, rest = n - rows * w;
+  k->init(s->bytes, w);
+  k->rows(s->bytes, x, w, rows, w, index, w, 1);
+  if (rest > 0) k->rows(s->bytes, x + rows * w * q->loop_item, rest, 1, 0, index + rows * w, 0, 1);
+  em_red_block upper;
+  while (w > 1) {  // fold the upper half of the lanes onto the lower
+    int64_t half = (w + 1) / 2;
+    for (int v = 0; v < q->w->d->nvars; v++)
+      memcpy(upper.bytes + v * EM_RED_VAR_BYTES, s->bytes + v * EM_RED_VAR_BYTES + half * k->var_bytes[v], (size_t)((w - half) * k->var_bytes[v]));
+    k->merge(s->bytes, upper.bytes, w - half);
+    w = half;
+  }
+}
+
+// Elements [begin, end) of the output whose first element is at `base`.
+static void run_chunk(const walk *q, const char *base, int64_t begin, int64_t end, cascade *c) {
+  dim inner = q->nred > 0 ? q->red[q->nred - 1] : (dim){1, q->item};
+  tile gathered;
+  em_red_block state;
+  for (int64_t at = begin; at < end;) {
+    int64_t m = end - at < SEGMENT ? end - at : SEGMENT, in_row = inner.size - at % inner.size;
+    const char *x = base + offset_of(q->red, q->nred, at);
+    if (!(q->direct && inner.stride == q->item && in_row >= m)) {
+      for (int64_t done = 0; done < m;) {
+        int64_t left = inner.size - (at + done) % inner.size, take = left < m - done ? left : m - done;
+        convert(q, gathered.bytes + done * q->loop_item, base + offset_of(q->red, q->nred, at + done), inner.stride, take);
+        done += take;
+      }
+      x = gathered.bytes;
+    }
+    run_segment(q, &state, x, m, at);
+    cascade_push(c, &state);
+    at += m;
+  }
+}
+
+static em_status inner_outputs(void *context, int64_t begin, int64_t end) {
+  const walk *q = context;
+  cascade c;
+  for (int64_t o = begin; o < end; o++) {
+    cascade_init(&c, q, 1);
+    run_chunk(q, q->data + offset_of(q->kept, q->nkept, o), 0, q->n, &c);
+    write_outputs(q, cascade_result(&c), 1, o);
+  }
+  return EM_OK;
+}
+
+static em_status inner_chunks(void *context, int64_t begin, int64_t end) {
+  const walk *q = context;
+  cascade c;
+  for (int64_t t = begin; t < end; t++) {
+    int64_t o = t / q->chunks, part = t % q->chunks, stop = (part + 1) * CHUNK;
+    cascade_init(&c, q, 1);
+    run_chunk(q, q->data + offset_of(q->kept, q->nkept, o), part * CHUNK, stop < q->n ? stop : q->n, &c);
+    memcpy(q->states + t * q->state_bytes, cascade_result(&c), (size_t)q->state_bytes);
+  }
+  return EM_OK;
+}
+
+static em_status run_inner(walk *q) {
+  q->chunks = (q->n + CHUNK - 1) / CHUNK;
+  if (q->chunks <= 1) return em_threads_for(q->nout, GRAIN / (q->n + 16) + 1, inner_outputs, q);
+  q->state_bytes = q->w->d->nvars * EM_RED_VAR_BYTES;
+  size_t bytes = (size_t)(q->nout * q->chunks * q->state_bytes);
+  q->states = em_alloc(bytes);
+  if (q->states == NULL) return EM_NOMEM(bytes);
+  em_status st = em_threads_for(q->nout * q->chunks, 1, inner_chunks, q);
+  cascade c;
+  for (int64_t o = 0; o < q->nout && st == EM_OK; o++) {
+    cascade_init(&c, q, 1);
+    for (int64_t t = 0; t < q->chunks; t++) cascade_push(&c, (const em_red_block *)(q->states + (o * q->chunks + t) * q->state_bytes));
+    write_outputs(q, cascade_result(&c), 1, o);
+  }
+  em_free(q->states, bytes);
+  return st;
+}
+
+// --- outer ----------------------------------------------------------------------------------------------------------
+
+// Rows [begin, end) of a block of w outputs.
+static void run_rows(const walk *q, em_red_block *s, const char *base, int64_t w, int64_t begin, int64_t end) {
+  const em_red_kernel *k = q->w->k;
+  dim inner = q->nred > 0 ? q->red[q->nred - 1] : (dim){1, 0};
+  tile rows;
+  k->init(s->bytes, w);
+  for (int64_t at = begin; at < end;) {
+    int64_t left = inner.size - at % inner.size, m = left < end - at ? left : end - at;
+    const char *x = base + offset_of(q->red, q->nred, at);
+    int64_t stride = inner.stride / q->item;
+    if (!q->direct) {
+      int64_t room = SEGMENT / w;
+      if (m > room) m = room;
+      for (int64_t r = 0; r < m; r++) convert(q, rows.bytes + r * w * q->loop_item, x + r * inner.stride, q->item, w);
+      x = rows.bytes;
+      stride = w;
+    }
+    k->rows(s->bytes, x, w, m, stride, at, 1, 0);
+    at += m;
+  }
+}
+
+static em_status outer_blocks(void *context, int64_t begin, int64_t end) {
+  const walk *q = context;
+  dim last = q->kept[q->nkept - 1];
+  cascade c;
+  em_red_block state;
+  for (int64_t t = begin; t < end; t++) {
+    int64_t row = t / q->blocks, first = t % q->blocks * EM_RED_LANES;
+    int64_t w = last.size - first < EM_RED_LANES ? last.size - first : EM_RED_LANES;
+    const char *base = q->data + offset_of(q->kept, q->nkept - 1, row) + first * q->item;
+    cascade_init(&c, q, w);
+    for (int64_t at = 0; at < q->n; at += ROWS) {
+      run_rows(q, &state, base, w, at, at + ROWS < q->n ? at + ROWS : q->n);
+      cascade_push(&c, &state);
+    }
+    write_outputs(q, cascade_result(&c), w, row * last.size + first);
+  }
+  return EM_OK;
+}
+
+static bool is_outer(const walk *q) {
+  if (q->nkept == 0 || q->kept[q->nkept - 1].stride != q->item || q->kept[q->nkept - 1].size < 4) return false;
+  return q->nred > 0 && q->red[q->nred - 1].stride != q->item;
+}
+
+em_status em_red_walk_cpu(em_red_walk *w) {
+  walk q;
+  plan_walk(&q, w);
+  if (q.nout == 0) return EM_OK;
+  void *token = em_priv_begin_long(w->self->numel >= EM_LONG_NUMEL);
+  em_status st;
+  if (is_outer(&q)) {
+    dim last = q.kept[q.nkept - 1];
+    q.blocks = (last.size + EM_RED_LANES - 1) / EM_RED_LANES;
+    st = em_threads_for(q.nout / last.size * q.blocks, GRAIN / (q.n * EM_RED_LANES + 1) + 1, outer_blocks, &q);
+  } else {
+    st = run_inner(&q);
+  }
+  em_priv_end_long(token);
+  return st;
+}
