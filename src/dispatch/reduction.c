@@ -82,7 +82,7 @@ em_status em_red_run(const em_red_desc *d, uint32_t flags, em_tensor *self, em_i
   em_red_walk w = {.d = d, .self = self, .attr = attr};
   em_tensor *target[2] = {NULL, NULL};
   em_plan p;
-  int reduced_dtype, result;
+  int reduced_dtype = self->dtype, result = self->dtype;
   bool given = (flags & EM_ITER_OUT) != 0, meta = (flags & EM_ITER_META) != 0;
   if (given && dtype == EM_DTYPE_NONE && d->dtype_rule <= EM_RED_DTYPE_FLOAT && d->dtype_rule != EM_RED_DTYPE_SAME) dtype = outs[0]->dtype;
   EM_PASS(reduced_dims(d, self, dims, &w.reduced));
