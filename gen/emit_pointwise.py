@@ -1,15 +1,19 @@
 """emit_pointwise.py: pointwise rows -> loops (compiled once an instruction set), descriptors, CPU and Meta entries.
 
 Fields of a pointwise row (gen/README.md explains them):
-  pointwise   the expression; a list: one an output; with `mode`, a mapping from the mode's value to an expression or to fields
+  pointwise   the expression; a list: one an output; with `mode`, a mapping from the mode's value to an
+              expression or to fields
   integer, bool, complex   expressions for these loops where the general one does not fit
-  promotion   default, int_to_float, bool_out, complex_to_real          dtypes   accepted common dtypes: classes or names
+  promotion   default, int_to_float, bool_out, complex_to_real
+  dtypes      accepted common dtypes: classes or names
   promote     Scalar arguments that join promotion as Python numbers do masks    bool tensors outside promotion
   mode        a str argument that selects the expression; mode_error: what to say of other values
-  when_absent {argument: operator to run when it is None}               guard    C call that raises errors first: check_add(self, alpha)
+  when_absent {argument: operator to run when it is None}
+  guard       C call that raises errors first: check_add(self, alpha); inplace_guard: for the in-place form only
   kernel_name the name in '"x" not implemented for'                     loops    dtypes worth a loop of their own: [I32]
   cases       [[condition on attributes, expression], ...]: loops for common attribute values, tried in order
 """
+
 import re
 from dataclasses import dataclass, field
 
@@ -17,11 +21,41 @@ from emit_ops import head, params
 from expr import C_TYPES, CPrinter, Vocabulary, parse_expression, type_tree, used_names
 from schema import c_decl, split_top
 
-SLOTS = {"f32": "EM_CD_F32", "f64": "EM_CD_F64", "i64": "EM_CD_I64", "c64": "EM_CD_C64", "c128": "EM_CD_C128", "b8": "EM_CD_BOOL", "i32": "EM_CD_I32"}
-CLASSES = {"bool": ["BOOL"], "int": ["U8", "I8", "I16", "I32", "I64"], "float": ["F16", "F32", "F64", "BF16"], "complex": ["C64", "C128"]}
-LOOP_OF = {"BOOL": "i64", "U8": "i64", "I8": "i64", "I16": "i64", "I32": "i64", "I64": "i64", "F16": "f32", "BF16": "f32", "F32": "f32", "F64": "f64",
-           "C64": "c64", "C128": "c128"}
-PROMOTIONS = {"default": "EM_PROMO_DEFAULT", "int_to_float": "EM_PROMO_INT_TO_FLOAT", "bool_out": "EM_PROMO_BOOL_OUT", "complex_to_real": "EM_PROMO_COMPLEX_TO_REAL"}
+SLOTS = {
+    "f32": "EM_CD_F32",
+    "f64": "EM_CD_F64",
+    "i64": "EM_CD_I64",
+    "c64": "EM_CD_C64",
+    "c128": "EM_CD_C128",
+    "b8": "EM_CD_BOOL",
+    "i32": "EM_CD_I32",
+}
+CLASSES = {
+    "bool": ["BOOL"],
+    "int": ["U8", "I8", "I16", "I32", "I64"],
+    "float": ["F16", "F32", "F64", "BF16"],
+    "complex": ["C64", "C128"],
+}
+LOOP_OF = {
+    "BOOL": "i64",
+    "U8": "i64",
+    "I8": "i64",
+    "I16": "i64",
+    "I32": "i64",
+    "I64": "i64",
+    "F16": "f32",
+    "BF16": "f32",
+    "F32": "f32",
+    "F64": "f64",
+    "C64": "c64",
+    "C128": "c128",
+}
+PROMOTIONS = {
+    "default": "EM_PROMO_DEFAULT",
+    "int_to_float": "EM_PROMO_INT_TO_FLOAT",
+    "bool_out": "EM_PROMO_BOOL_OUT",
+    "complex_to_real": "EM_PROMO_COMPLEX_TO_REAL",
+}
 REAL = {"c64": "f32", "c128": "f64"}
 KERNEL_FILES = 4
 
@@ -29,15 +63,16 @@ KERNEL_FILES = 4
 @dataclass
 class Desc:
     """One descriptor: a row, or one mode of a row."""
+
     row: object
     cname: str
     fields: dict
-    tensors: list              # operand names, in schema order
+    tensors: list  # operand names, in schema order
     masks: list
-    attrs: list                # attribute names, in schema order
+    attrs: list  # attribute names, in schema order
     promote: list
-    loops: dict = field(default_factory=dict)   # loop type -> [typed tree an output]
-    cases: dict = field(default_factory=dict)   # loop type -> [(typed condition, typed tree)]
+    loops: dict = field(default_factory=dict)  # loop type -> [typed tree an output]
+    cases: dict = field(default_factory=dict)  # loop type -> [(typed condition, typed tree)]
     texts: list = field(default_factory=list)
     file: int = 0
     index: int = 0
@@ -95,13 +130,22 @@ def build_desc(row, cname, f, vocabulary):
             row.fail(f"no native loop for '{extra}' (known: I32)")
         want.add("i32")
     for loop in sorted(want):
-        key = {"i64": "integer", "i32": "integer", "b8": "bool", "c64": "complex", "c128": "complex"}.get(loop, "pointwise")
+        key = {"i64": "integer", "i32": "integer", "b8": "bool", "c64": "complex", "c128": "complex"}.get(
+            loop, "pointwise"
+        )
         types = {n: "flag" if n in masks else loop for n in tensors + attrs}
         result = {"bool_out": "flag", "complex_to_real": REAL.get(loop, loop)}.get(promotion, loop)
-        d.loops[loop] = [type_tree(trees[t], loop, types, result, row.where, t) for t in as_texts(f.get(key, f["pointwise"]))]
+        d.loops[loop] = [
+            type_tree(trees[t], loop, types, result, row.where, t) for t in as_texts(f.get(key, f["pointwise"]))
+        ]
         if key == "pointwise" or key not in f:
-            d.cases[loop] = [(type_tree(trees[str(c)], loop, types, "flag", row.where, str(c)), type_tree(trees[str(t)], loop, types, result, row.where, str(t)))
-                             for c, t in cases]
+            d.cases[loop] = [
+                (
+                    type_tree(trees[str(c)], loop, types, "flag", row.where, str(c)),
+                    type_tree(trees[str(t)], loop, types, result, row.where, str(t)),
+                )
+                for c, t in cases
+            ]
     for c, _ in cases:
         if not used_names(trees[str(c)]) <= set(attrs):
             row.fail(f"the condition '{c}' of a case may only use attributes")
@@ -128,7 +172,8 @@ def modes_of(row):
     return out
 
 
-# ---- loops ------------------------------------------------------------------------------------------------------------
+# ---- loops ---------------------------------------------------------------------------------------------------------
+
 
 def masks_supported(nin):
     return {1: [0], 2: [0, 1, 2], 3: [0, 1, 2, 4, 6]}.get(nin, [0])
@@ -151,12 +196,15 @@ def emit_runs(d, ins, functions, types, loop, tail, pragma, indent):
         o += [f"{pad}  const {ty} {n} = {load(k, 0)};" for k, (n, ty) in enumerate(ins) if m >> k & 1]
         args = ", ".join([n if m >> j & 1 else load(j, "i") for j, (n, _) in enumerate(ins)] + tail)
         if pragma:
-            o.append(f"{pad}  _Pragma(\"omp simd\")")
+            o.append(f'{pad}  _Pragma("omp simd")')
         if len(functions) == 1:
             o.append(f"{pad}  for (int64_t i = 0; i < n; i++) o0[i] = {functions[0]}({args});")
         else:
+            stores = " ".join(f"o{k}[i] = v{k};" for k in range(len(functions)))
             values = " ".join(f"const {types[k]} v{k} = {fn}({args});" for k, fn in enumerate(functions))
-            o.append(f"{pad}  for (int64_t i = 0; i < n; i++) {{ {values} {' '.join(f'o{k}[i] = v{k};' for k in range(len(functions)))} }}")
+            o.append(
+                f"{pad}  for (int64_t i = 0; i < n; i++) {{ {values} {stores} }}"
+            )
         if len(supported) > 1:
             o.append(f"{pad}  break;\n{pad}}}")
     if len(supported) > 1:
@@ -172,11 +220,15 @@ def emit_loop(d, loop, printer):
     cases = [(printer.print(c), printer.print(b)) for c, b in d.cases.get(loop, [])]
     sticky = any("sticky" in b for b in bodies)
     ins = [(n, "uint8_t" if n in d.masks else t) for n in d.tensors]
-    sig = ", ".join([f"{ty} {n}" for n, ty in ins] + [f"{t} {a}" for a in d.attrs] + (["uint32_t *sticky"] if sticky else []))
+    sig = ", ".join(
+        [f"{ty} {n}" for n, ty in ins] + [f"{t} {a}" for a in d.attrs] + (["uint32_t *sticky"] if sticky else [])
+    )
     o = [emit_function(f"x{k}_{name}", sig, ot[k], b) for k, b in enumerate(bodies)]
     o += [emit_function(f"case{k}_{name}", sig, ot[0], b) for k, (_, b) in enumerate(cases)]
     o.append(f"static uint32_t {name}(char *const *data, uint32_t bcast, int64_t n, const void *attr) {{")
-    o += [f"  const {t} {a} = ((const {t} *)attr)[{k}]{' != 0' if loop == 'b8' else ''};" for k, a in enumerate(d.attrs)]
+    o += [
+        f"  const {t} {a} = ((const {t} *)attr)[{k}]{' != 0' if loop == 'b8' else ''};" for k, a in enumerate(d.attrs)
+    ]
     o += [f"  {c} *o{k} = ({c} *)data[{k}];" for k, c in enumerate(ot)]
     o += [f"  const {ty} *p{k} = (const {ty} *)data[{len(ot) + k}];" for k, (_, ty) in enumerate(ins)]
     if sticky:
@@ -193,7 +245,10 @@ def emit_loop(d, loop, printer):
 
 def emit_kernels(descs, number, vocabulary):
     printer = CPrinter(vocabulary)
-    o = [head("emit_pointwise.py"), '#include "backend/cpu/isa.h"\n#include "backend/cpu/kernel_math.h"\n#include "dispatch/pointwise.h"\n']
+    o = [
+        head("emit_pointwise.py"),
+        '#include "backend/cpu/isa.h"\n#include "backend/cpu/kernel_math.h"\n#include "dispatch/pointwise.h"\n',
+    ]
     for d in descs:
         o.append(f"// {d.row.functional.full}: {' ; '.join(d.texts)}  [{d.row.where}]")
         o += [emit_loop(d, loop, printer) for loop in d.loops]
@@ -204,7 +259,8 @@ def emit_kernels(descs, number, vocabulary):
     return "\n".join(o)
 
 
-# ---- descriptors and entries ------------------------------------------------------------------------------------------
+# ---- descriptors and entries ---------------------------------------------------------------------------------------
+
 
 def bits(names, chosen):
     return sum(1 << i for i, n in enumerate(names) if n in chosen)
@@ -227,20 +283,34 @@ def emit_desc(d):
     promotion = f.get("promotion", "default")
     nout = len(d.texts)
     kernel = f.get("kernel_name", d.row.functional.name + "_cpu")
-    return (f"  [PW_{d.cname}] = {{  // {d.row.where}\n"
-            f"    .name = \"{d.row.functional.full}\", .kernel_name = \"{kernel}\", .nin = {len(d.tensors)}, .nout = {nout}, .nattr = {len(d.attrs)},\n"
-            f"    .promotion = {PROMOTIONS[promotion]}, .mask = {bits(d.tensors, d.masks)}, .bool_out = {(1 << nout) - 1 if promotion == 'bool_out' else 0}, "
-            f".promote_attr = {bits(d.attrs, d.promote)},\n"
-            f"    .bcast = {sum(1 << m for m in masks_supported(len(d.tensors)))}, .slot = {{{', '.join(slots)}}}}},")
+    return (
+        f"  [PW_{d.cname}] = {{  // {d.row.where}\n"
+        f'    .name = "{d.row.functional.full}", .kernel_name = "{kernel}",\n'
+        f"    .nin = {len(d.tensors)}, .nout = {nout}, .nattr = {len(d.attrs)},\n"
+        f"    .promotion = {PROMOTIONS[promotion]}, .mask = {bits(d.tensors, d.masks)}, "
+        f".bool_out = {(1 << nout) - 1 if promotion == 'bool_out' else 0}, "
+        f".promote_attr = {bits(d.attrs, d.promote)},\n"
+        f"    .bcast = {sum(1 << m for m in masks_supported(len(d.tensors)))}, .slot = {{{', '.join(slots)}}}}},"
+    )
 
 
 def scalar_of(arg):
-    return {"Scalar": "{0}", "float": "em_scalar_double({0})", "int": "em_scalar_int({0})", "bool": "em_scalar_bool({0})"}[arg.type.base].format(arg.name)
+    return {
+        "Scalar": "{0}",
+        "float": "em_scalar_double({0})",
+        "int": "em_scalar_int({0})",
+        "bool": "em_scalar_bool({0})",
+    }[arg.type.base].format(arg.name)
 
 
 def guard_call(text):
     m = re.match(r"^(\w+)\((.*)\)$", text.strip())
     return (m[1], split_top(m[2])) if m else (None, None)
+
+
+def guard_prototype(name, args, types):
+    parts = [c_decl(types[a].type, a) if a in types else "const char *message" for a in args]
+    return f"em_status {name}({', '.join(parts)});"
 
 
 def emit_choice(row, descs):
@@ -273,7 +343,9 @@ def emit_op(row, op, descs, by_name):
         rest = [a.name for a in op.ins if a.name != arg] + [a.name for a in op.args if a.out] + op.out_names
         missing = f"{arg} == NULL" if by_arg[arg].type.base == "Tensor" else f"!em_scalar_given({arg})"
         prologue.append((missing, target.ops[op.variant].cname, rest))
-    guards = [row.fields[k] for k in (["guard"] + (["inplace_guard"] if op.variant == "inplace" else [])) if k in row.fields]
+    guards = [
+        row.fields[k] for k in (["guard"] + (["inplace_guard"] if op.variant == "inplace" else [])) if k in row.fields
+    ]
     body = [f"  EM_PASS({g});" for g in guards]
     absent = lambda key: [f"  if ({m}) return em_{key}_{c}({', '.join(['ks', *rest])});" for m, c, rest in prologue]
     common = emit_choice(row, descs)
@@ -284,8 +356,11 @@ def emit_op(row, op, descs, by_name):
         names = op.out_names
         common_outs = "  em_tensor *outs[] = {" + ", ".join(["NULL"] * len(names)) + "};"
         flags = "0"
-        finish = ["  em_status st = em_pw_run(d, {flags}, (em_tensor *[]){{%s}}, attr, outs);" % ins,
-                  "  if (EM_LIKELY(st == EM_OK)) {{ %s }}" % " ".join(f"*{n} = outs[{k}];" for k, n in enumerate(names)), "  return st;"]
+        finish = [
+            "  em_status st = em_pw_run(d, {flags}, (em_tensor *[]){{%s}}, attr, outs);" % ins,
+            "  if (EM_LIKELY(st == EM_OK)) {{ %s }}" % " ".join(f"*{n} = outs[{k}];" for k, n in enumerate(names)),
+            "  return st;",
+        ]
     else:
         given = "self" if op.variant == "inplace" else ", ".join(a.name for a in op.outs)
         common_outs = f"  em_tensor *outs[] = {{{given}}};"
@@ -300,14 +375,24 @@ def emit_op(row, op, descs, by_name):
         call = f"em_pw_inplace{len(d.tensors)}(d, {ins}, attr, &fast)"
         fast = ["  em_status fast;", f"  if (EM_LIKELY({call})) return fast;"]
     for key, extra in (("cpu", ""), ("meta", " | EM_ITER_META")):
-        lines = body + absent(key) + common + (fast if key == "cpu" else []) + [common_outs] + [l.format(flags=flags + extra) for l in finish]
+        lines = (
+            body
+            + absent(key)
+            + common
+            + (fast if key == "cpu" else [])
+            + [common_outs]
+            + [l.format(flags=flags + extra) for l in finish]
+        )
         o.append(f"em_status em_{key}_{op.cname}({params(op)}) {{\n" + "\n".join(lines) + "\n}")
     return "\n".join(o)
 
 
 def emit_entries(rows, descs, by_name):
     all_descs = [d for r in rows for _, d in descs[r.functional.full]]
-    o = [head("emit_pointwise.py"), '#include "backend/cpu/isa.h"\n#include "dispatch/pointwise.h"\n#include "gen_ops.h"\n#include <string.h>\n']
+    o = [
+        head("emit_pointwise.py"),
+        '#include "backend/cpu/isa.h"\n#include "dispatch/pointwise.h"\n#include "gen_ops.h"\n#include <string.h>\n',
+    ]
     o.append("enum {\n" + "\n".join(f"  PW_{d.cname}," for d in all_descs) + "\n  PW_COUNT\n};\n")
     o.append("static em_pw_desc em_pwd[PW_COUNT] = {\n" + "\n".join(map(emit_desc, all_descs)) + "\n};\n")
     seen = set()
@@ -321,7 +406,9 @@ def emit_entries(rows, descs, by_name):
                 r.fail(f"a guard is a C call over arguments, such as check_add(self, alpha); got '{g}'")
             if name not in seen:
                 seen.add(name)
-                o.append(f"em_status {name}({', '.join(c_decl(types[a].type, a) if a in types else 'const char *message' for a in args)});")
+                o.append(
+                    guard_prototype(name, args, types)
+                )
     for r in rows:
         for op in r.ops.values():
             for key in ("cpu", "meta"):
@@ -336,7 +423,9 @@ def emit_entries(rows, descs, by_name):
         if mine:
             o.append(f"EM_ISA_DECLARE(loop_row, em_priv_pw_{k}, [{len(mine)}]);")
             body.append(f"  static const uint16_t rows_{k}[] = {{{', '.join('PW_' + d.cname for d in mine)}}};")
-            body.append(f"  for (int i = 0; i < {len(mine)}; i++) em_pwd[rows_{k}[i]].loops = EM_ISA_PICK(em_priv_pw_{k})[i];")
+            body.append(
+                f"  for (int i = 0; i < {len(mine)}; i++) em_pwd[rows_{k}[i]].loops = EM_ISA_PICK(em_priv_pw_{k})[i];"
+            )
     o.append("__attribute__((constructor)) static void choose_loops(void) {\n" + "\n".join(body) + "\n}\n")
     return "\n".join(o)
 

@@ -12,27 +12,47 @@ A reduction row carries a mapping:
   dtypes   accepted dtypes, as in pointwise rows           kernel_name  as there
   empty    identity, or error: nothing to reduce raises     empty_dims   all, or none: what dim=[] means
   flatten  true: without dim, indices count the flattened tensor (argmax)
-`case` of the complex loops: keys complex_step, ... replace step, ... there.
 """
+
 from dataclasses import dataclass, field
 
 from emit_ops import head, params
-from emit_pointwise import CLASSES, LOOP_OF, SLOTS, as_list, guard_call
+from emit_pointwise import CLASSES, LOOP_OF, SLOTS, as_list, guard_call, guard_prototype
 from expr import C_TYPES, REAL_OF, CPrinter, Vocabulary, parse_expression, type_tree
 
-KEYS = {"state", "index", "step", "merge", "finish", "results", "dtype", "loop", "dtypes", "kernel_name", "empty", "empty_dims", "flatten", "__line__"}
+KEYS = {
+    "state",
+    "index",
+    "step",
+    "merge",
+    "finish",
+    "results",
+    "dtype",
+    "loop",
+    "dtypes",
+    "kernel_name",
+    "empty",
+    "empty_dims",
+    "flatten",
+    "__line__",
+}
 KINDS = {"same": "EM_RED_SAME", "index": "EM_RED_INDEX", "bool": "EM_RED_BOOL", "real": "EM_RED_REAL"}
-RULES = {"same": "EM_RED_DTYPE_SAME", "sum": "EM_RED_DTYPE_SUM", "float": "EM_RED_DTYPE_FLOAT", "bool": "EM_RED_DTYPE_BOOL"}
-ATTRS = ("correction",)   # Scalar arguments that finish may use, as doubles
+RULES = {
+    "same": "EM_RED_DTYPE_SAME",
+    "sum": "EM_RED_DTYPE_SUM",
+    "float": "EM_RED_DTYPE_FLOAT",
+    "bool": "EM_RED_DTYPE_BOOL",
+}
+ATTRS = ("correction",)  # Scalar arguments that finish may use, as doubles
 
 
 @dataclass
 class Reduction:
     row: object
     f: dict
-    names: list                # state variables
+    names: list  # state variables
     index: list
-    loops: dict = field(default_factory=dict)   # loop type -> {(part, name): typed tree}
+    loops: dict = field(default_factory=dict)  # loop type -> {(part, name): typed tree}
     dtypes: list = field(default_factory=list)
     attrs: list = field(default_factory=list)
     key: str = ""
@@ -98,42 +118,74 @@ def results(r):
     words = as_list(r.f.get("results", "same"))
     outs = r.f["finish"] if isinstance(r.f["finish"], list) else [r.f["finish"]]
     if len(words) != len(outs) or any(w not in KINDS for w in words) or len(words) != len(r.row.functional.returns):
-        r.row.fail(f"reduction: 'finish', 'results' ({', '.join(KINDS)}) and the schema's returns must agree in number")
+        r.row.fail(
+            f"reduction: 'finish', 'results' ({', '.join(KINDS)}) and the schema's returns must agree in number"
+        )
     return words
 
 
-# ---- loops ------------------------------------------------------------------------------------------------------------
+# ---- loops ---------------------------------------------------------------------------------------------------------
+
 
 def emit_loops(r, loop, printer):
     parts, name = r.loops[loop], f"{r.key}_{loop}"
     ct = {n: C_TYPES["i64" if n in r.index else loop] for n in r.names}
-    arrays = lambda src, const="", suffix="": [f"  {const}{ct[n]} *const s_{n}{suffix} = ({const}{ct[n]} *)({src} + {k} * EM_RED_VAR_BYTES);" for k, n in enumerate(r.names)]
+    arrays = lambda src, const="", suffix="": [
+        f"  {const}{ct[n]} *const s_{n}{suffix} = ({const}{ct[n]} *)({src} + {k} * EM_RED_VAR_BYTES);"
+        for k, n in enumerate(r.names)
+    ]
     reads = lambda suffix="": " ".join(f"const {ct[n]} {n}{suffix} = s_{n}{suffix}[j];" for n in r.names)
     o = [f"static void init_{name}(char *s, int64_t w) {{", *arrays("s")]
-    o.append("  for (int64_t j = 0; j < w; j++) { " + " ".join(f"s_{n}[j] = {printer.print(parts['init', n])};" for n in r.names) + " }\n}")
+    o.append(
+        "  for (int64_t j = 0; j < w; j++) { "
+        + " ".join(f"s_{n}[j] = {printer.print(parts['init', n])};" for n in r.names)
+        + " }\n}"
+    )
     x = "p[j] != 0" if loop == "b8" else "p[j]"
     index = "      const int64_t index = first + j * index_lane;\n" if r.index else ""
     step = " ".join(f"const {ct[n]} new_{n} = {printer.print(parts['step', n])};" for n in r.names)
     store = " ".join(f"s_{n}[j] = new_{n};" for n in r.names)
-    o.append(f"static inline __attribute__((always_inline)) void step_{name}(char *s, const {C_TYPES[loop]} *p, int64_t w, int64_t nrows, int64_t row_stride, "
-             "int64_t first, int64_t index_row, int64_t index_lane) {")
+    o.append(
+        f"static inline __attribute__((always_inline)) void step_{name}(char *s, const {C_TYPES[loop]} *p, int64_t w, "
+        "int64_t nrows, int64_t row_stride, "
+        "int64_t first, int64_t index_row, int64_t index_lane) {"
+    )
     o += arrays("s")
-    o.append("  (void)index_row, (void)index_lane;\n  for (int64_t r = 0; r < nrows; r++, p += row_stride, first += index_row) {\n    _Pragma(\"omp simd\")\n"
-             f"    for (int64_t j = 0; j < w; j++) {{\n{index}      const {C_TYPES[loop]} x = {x};\n      {reads()}\n      {step}\n      {store}\n    }}\n  }}\n}}")
+    o.append(
+        "  (void)index_row, (void)index_lane;\n"
+        '  for (int64_t r = 0; r < nrows; r++, p += row_stride, first += index_row) {\n    _Pragma("omp simd")\n'
+        f"    for (int64_t j = 0; j < w; j++) {{\n{index}      const {C_TYPES[loop]} x = {x};\n"
+        f"      {reads()}\n      {step}\n      {store}\n    }}\n  }}\n}}"
+    )
     args = "nrows, row_stride, index, index_row, index_lane"
-    o.append(f"static void rows_{name}(char *s, const char *x, int64_t w, int64_t nrows, int64_t row_stride, int64_t index, int64_t index_row, int64_t index_lane) {{\n"
-             f"  const {C_TYPES[loop]} *p = (const {C_TYPES[loop]} *)x;\n"
-             f"  if (w == EM_RED_LANES) step_{name}(s, p, EM_RED_LANES, {args});  // a constant width vectorises best\n  else step_{name}(s, p, w, {args});\n}}")
+    o.append(
+        f"static void rows_{name}(char *s, const char *x, int64_t w, int64_t nrows, int64_t row_stride, "
+        "int64_t index, int64_t index_row, int64_t index_lane) {\n"
+        f"  const {C_TYPES[loop]} *p = (const {C_TYPES[loop]} *)x;\n"
+        f"  if (w == EM_RED_LANES) step_{name}(s, p, EM_RED_LANES, {args});  // a constant width vectorises best\n"
+        f"  else step_{name}(s, p, w, {args});\n}}"
+    )
     merge = " ".join(f"const {ct[n]} new_{n} = {printer.print(parts['merge', n])};" for n in r.names)
     o.append(f"static void merge_{name}(char *a, const char *b, int64_t w) {{")
     o += arrays("a") + arrays("b", "const ", "_b")
-    o.append(f"  _Pragma(\"omp simd\")\n  for (int64_t j = 0; j < w; j++) {{\n    {reads()} {reads('_b')}\n    {merge}\n    {store}\n  }}\n}}")
-    o.append(f"static void finish_{name}(const char *s, int64_t w, int64_t n, const double *attr, char *const *out) {{\n  (void)n, (void)attr;")
+    o.append(
+        f"  _Pragma(\"omp simd\")\n  for (int64_t j = 0; j < w; j++) {{\n    {reads()} {reads('_b')}\n"
+        f"    {merge}\n    {store}\n  }}\n}}"
+    )
+    o.append(
+        f"static void finish_{name}(const char *s, int64_t w, int64_t n, const double *attr, char *const *out) {{\n"
+        "  (void)n, (void)attr;"
+    )
     o += arrays("s", "const ")
     o += [f"  const double {a} = attr[{k}];" for k, a in enumerate(r.attrs)]
     kinds = [{"same": loop, "index": "i64", "bool": "b8", "real": REAL_OF.get(loop, loop)}[k] for k in results(r)]
-    writes = " ".join(f"(({C_TYPES[t]} *)out[{k}])[j] = {printer.print(parts['finish', k])};" for k, t in enumerate(kinds))
-    o.append(f"  for (int64_t j = 0; j < w; j++) {{\n    {reads()}\n    {' '.join(f'(void){n};' for n in r.names)}\n    {writes}\n  }}\n}}")
+    unused = " ".join(f"(void){n};" for n in r.names)
+    writes = " ".join(
+        f"(({C_TYPES[t]} *)out[{k}])[j] = {printer.print(parts['finish', k])};" for k, t in enumerate(kinds)
+    )
+    o.append(
+        f"  for (int64_t j = 0; j < w; j++) {{\n    {reads()}\n    {unused}\n    {writes}\n  }}\n}}"
+    )
     return "\n".join(o)
 
 
@@ -142,7 +194,10 @@ SIZES = {"f32": 4, "f64": 8, "i64": 8, "c64": 8, "c128": 16, "b8": 1}
 
 def emit_kernels(reductions, vocabulary):
     printer = CPrinter(vocabulary)
-    o = [head("emit_reduction.py"), '#include "backend/cpu/isa.h"\n#include "backend/cpu/kernel_math.h"\n#include "dispatch/reduction.h"\n']
+    o = [
+        head("emit_reduction.py"),
+        '#include "backend/cpu/isa.h"\n#include "backend/cpu/kernel_math.h"\n#include "dispatch/reduction.h"\n',
+    ]
     for r in reductions:
         o.append(f"// {r.row.functional.full}  [{r.row.where}]")
         o += [emit_loops(r, loop, printer) for loop in r.loops]
@@ -151,24 +206,39 @@ def emit_kernels(reductions, vocabulary):
         o.append("  {")
         for loop in r.loops:
             sizes = ", ".join(str(8 if n in r.index else SIZES[loop]) for n in r.names)
-            o.append(f"    [{SLOTS[loop]}] = {{{{{sizes}}}, init_{r.key}_{loop}, rows_{r.key}_{loop}, merge_{r.key}_{loop}, finish_{r.key}_{loop}}},")
+            o.append(
+                f"    [{SLOTS[loop]}] = {{{{{sizes}}}, "
+                f"init_{r.key}_{loop}, rows_{r.key}_{loop}, merge_{r.key}_{loop}, finish_{r.key}_{loop}}},"
+            )
         o.append("  },")
     o.append("};\n")
     return "\n".join(o)
 
 
-# ---- descriptors and entries ------------------------------------------------------------------------------------------
+# ---- descriptors and entries ---------------------------------------------------------------------------------------
+
 
 def emit_desc(r):
     f, rule = r.f, r.f.get("dtype", "same")
     if rule not in RULES:
         r.row.fail(f"reduction: unknown dtype rule '{rule}' (known: {', '.join(RULES)})")
     slots = ", ".join(f"[EM_{t}] = {SLOTS[loop_of(t, f)] if t in r.dtypes else 'EM_CD_NONE'}" for t in LOOP_OF)
-    flags = [name for name, on in (("EM_RED_ALL_EMPTY_DIMS", f.get("empty_dims", "all") == "all"), ("EM_RED_NO_IDENTITY", f.get("empty") == "error"),
-                                   ("EM_RED_FLATTEN", bool(f.get("flatten")))) if on]
-    return (f"  [RED_{r.key}] = {{  // {r.row.where}\n    .name = \"{r.row.functional.name}\", .kernel_name = \"{f.get('kernel_name', r.row.functional.name + '_cpu')}\", "
-            f".nvars = {len(r.names)}, .nout = {len(results(r))}, .nattr = {len(r.attrs)}, .dtype_rule = {RULES[rule]}, .flags = {' | '.join(flags) or '0'},\n"
-            f"    .out_kind = {{{', '.join(KINDS[k] for k in results(r))}}}, .slot = {{{slots}}}}},")
+    flags = [
+        name
+        for name, on in (
+            ("EM_RED_ALL_EMPTY_DIMS", f.get("empty_dims", "all") == "all"),
+            ("EM_RED_NO_IDENTITY", f.get("empty") == "error"),
+            ("EM_RED_FLATTEN", bool(f.get("flatten"))),
+        )
+        if on
+    ]
+    return (
+        f"  [RED_{r.key}] = {{  // {r.row.where}\n    .name = \"{r.row.functional.name}\", "
+        f".kernel_name = \"{f.get('kernel_name', r.row.functional.name + '_cpu')}\",\n    "
+        f".nvars = {len(r.names)}, .nout = {len(results(r))}, .nattr = {len(r.attrs)}, "
+        f".dtype_rule = {RULES[rule]}, .flags = {' | '.join(flags) or '0'},\n"
+        f"    .out_kind = {{{', '.join(KINDS[k] for k in results(r))}}}, .slot = {{{slots}}}}},"
+    )
 
 
 def emit_op(r, op):
@@ -193,11 +263,20 @@ def emit_op(r, op):
     o = [f"// {op.full}  [{r.row.where}]"]
     for key, extra in (("cpu", "0"), ("meta", "EM_ITER_META")):
         flags = extra if op.variant == "functional" else f"EM_ITER_OUT | {extra}" if extra != "0" else "EM_ITER_OUT"
-        outs = ", ".join("NULL" for _ in op.out_names) if op.variant == "functional" else ", ".join(a.name for a in op.outs)
-        call = f"em_red_run(&em_redd[RED_{r.key}], {flags}, self, {dims}, {keep}, {dtype}, {'attr' if r.attrs else 'NULL'}, outs)"
+        outs = (
+            ", ".join("NULL" for _ in op.out_names)
+            if op.variant == "functional"
+            else ", ".join(a.name for a in op.outs)
+        )
+        attr = "attr" if r.attrs else "NULL"
+        call = f"em_red_run(&em_redd[RED_{r.key}], {flags}, self, {dims}, {keep}, {dtype}, {attr}, outs)"
         body = [*pre, f"  em_tensor *outs[] = {{{outs}}};"]
         if op.variant == "functional":
-            body += [f"  EM_PASS({call});", "  " + " ".join(f"*{n} = outs[{k}];" for k, n in enumerate(op.out_names)), "  return EM_OK;"]
+            body += [
+                f"  EM_PASS({call});",
+                "  " + " ".join(f"*{n} = outs[{k}];" for k, n in enumerate(op.out_names)),
+                "  return EM_OK;",
+            ]
         else:
             body.append(f"  return {call};")
         o.append(f"em_status em_{key}_{op.cname}({params(op)}) {{\n" + "\n".join(body) + "\n}")
@@ -206,21 +285,33 @@ def emit_op(r, op):
 
 def emit(rows, ops_dir):
     """({file: text}, {(op.cname, key): function})."""
-    from schema import c_decl
+
     rows = [r for r in rows if r.kind == "reduction"]
     vocabulary = Vocabulary(ops_dir)
     # rows with the same mapping (sum and sum.dim_IntList) share loops and descriptor
     unique, of_row = [], []
     for row in rows:
         r = build(row, vocabulary)
-        twin = next((u for u in unique if {k: v for k, v in u.f.items() if k != "__line__"} == {k: v for k, v in r.f.items() if k != "__line__"}
-                     and u.row.functional.name == row.functional.name and u.attrs == r.attrs), None)
+        twin = next(
+            (
+                u
+                for u in unique
+                if {k: v for k, v in u.f.items() if k != "__line__"}
+                == {k: v for k, v in r.f.items() if k != "__line__"}
+                and u.row.functional.name == row.functional.name
+                and u.attrs == r.attrs
+            ),
+            None,
+        )
         if twin is None:
             r.key = row.functional.cname
             unique.append(r)
         r.key = (twin or r).key
         of_row.append(r)
-    o = [head("emit_reduction.py"), '#include "backend/cpu/isa.h"\n#include "dispatch/reduction.h"\n#include "gen_ops.h"\n']
+    o = [
+        head("emit_reduction.py"),
+        '#include "backend/cpu/isa.h"\n#include "dispatch/reduction.h"\n#include "gen_ops.h"\n',
+    ]
     o.append("enum {\n" + "\n".join(f"  RED_{r.key}," for r in unique) + "\n  RED_COUNT\n};\n")
     o.append("static em_red_desc em_redd[RED_COUNT + 1] = {\n" + "\n".join(map(emit_desc, unique)) + "\n};\n")
     declared = set()
@@ -229,7 +320,9 @@ def emit(rows, ops_dir):
         if name and name not in declared:
             declared.add(name)
             types = {a.name: a for a in row.functional.ins}
-            o.append(f"em_status {name}({', '.join(c_decl(types[a].type, a) if a in types else 'const char *message' for a in args)});")
+            o.append(
+                guard_prototype(name, args, types)
+            )
     functions = {}
     for r in of_row:
         for op in r.row.ops.values():
@@ -239,8 +332,11 @@ def emit(rows, ops_dir):
             functions[(op.cname, "Meta")] = f"em_meta_{op.cname}"
     o += [emit_op(r, op) for r in of_row for op in r.row.ops.values()]
     if unique:
-        o.append("\n// The loops of the instruction set chosen at load.\ntypedef const em_red_kernel kernel_row[EM_CD_COUNT];\n"
-                 f"EM_ISA_DECLARE(kernel_row, em_priv_red, [{len(unique)}]);\n"
-                 "__attribute__((constructor)) static void choose_loops(void) {\n"
-                 "  for (int i = 0; i < RED_COUNT; i++) em_redd[i].kernels = EM_ISA_PICK(em_priv_red)[i];\n}\n")
+        o.append(
+            "\n// The loops of the instruction set chosen at load.\n"
+            "typedef const em_red_kernel kernel_row[EM_CD_COUNT];\n"
+            f"EM_ISA_DECLARE(kernel_row, em_priv_red, [{len(unique)}]);\n"
+            "__attribute__((constructor)) static void choose_loops(void) {\n"
+            "  for (int i = 0; i < RED_COUNT; i++) em_redd[i].kernels = EM_ISA_PICK(em_priv_red)[i];\n}\n"
+        )
     return {"gen_reduction.c": "\n".join(o), "gen_reduction_loops.c": emit_kernels(unique, vocabulary)}, functions

@@ -2,11 +2,13 @@
 
 The language is Python's expression syntax over a row's arguments: + - * / // %, & | ^ ~, comparisons, `a if c else b`,
 calls of the functions of ops/vocabulary.yaml and of FUNCTIONS below, number literals, pi, inf, nan, lowest, highest.
-A tree is typed once for every loop dtype: each node then has a concrete type, each literal is a constant of that type and
-each conversion is a Cast node, so that a printer has nothing left to decide and no stray C double can enter an f32 loop.
+A tree is typed once for every loop dtype: each node then has a concrete type, each literal is a constant of that type
+and each conversion is a Cast node, so that a printer has nothing left to decide and no stray C double can enter an f32
+loop.
 
 Types: f32 f64 i64 i32 (numbers), b8 (a bool loop's element), c64 c128 (complex, pairs of reals), flag (a truth value).
 """
+
 import ast
 import math
 import os
@@ -20,38 +22,72 @@ REAL_OF = {"c64": "f32", "c128": "f64"}
 FLOATS = ("f32", "f64")
 INTS = ("i64", "i32")
 COMPLEX = ("c64", "c128")
-C_TYPES = {"f32": "float", "f64": "double", "i64": "int64_t", "i32": "int32_t", "b8": "uint8_t", "flag": "uint8_t", "c64": "em_c64", "c128": "em_c128"}
+C_TYPES = {
+    "f32": "float",
+    "f64": "double",
+    "i64": "int64_t",
+    "i32": "int32_t",
+    "b8": "uint8_t",
+    "flag": "uint8_t",
+    "c64": "em_c64",
+    "c128": "em_c128",
+}
 CL_TYPES = {"f32": "float", "f64": "double", "i64": "long", "i32": "int", "b8": "uchar", "flag": "uchar"}
 
 
-# ---- the tree ---------------------------------------------------------------------------------------------------------
+# ---- the tree ------------------------------------------------------------------------------------------------------
+
 
 @dataclass(frozen=True)
 class Node:
-    """op: name, const, cast, or an operation; args: child nodes; value: literal or argument name; type: None until typed."""
+    """op: name, const, cast, or an operation; args: children; value: literal or name; type: None until typed."""
+
     op: str
     args: tuple = ()
     value: object = None
     type: str | None = None
 
 
-BINARY = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floordiv", ast.Mod: "mod",
-          ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor"}
+BINARY = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "div",
+    ast.FloorDiv: "floordiv",
+    ast.Mod: "mod",
+    ast.BitAnd: "and",
+    ast.BitOr: "or",
+    ast.BitXor: "xor",
+}
 COMPARE = {ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
 NAMED = {"pi": math.pi, "inf": math.inf, "nan": math.nan, "lowest": "lowest", "highest": "highest", "eps": "eps"}
 
-# Functions of the language itself: name -> (number of arguments, operand rule, result). Operand rule: same: one common number
-# type; result: same, flag, real. The vocabulary's functions are `same -> same`.
+# Functions of the language itself: name -> (number of arguments, operand rule, result). Operand rule: same: one common
+# number type; result: same, flag, real. The vocabulary's functions are `same -> same`.
 FUNCTIONS = {
-    "maximum": (2, "same", "same"), "minimum": (2, "same", "same"), "fmax": (2, "same", "same"), "fmin": (2, "same", "same"),
-    "isnan": (1, "same", "flag"), "isinf": (1, "same", "flag"), "isfinite": (1, "same", "flag"), "nonzero": (1, "same", "flag"),
-    "truncdiv": (2, "same", "same"), "fmod": (2, "same", "same"), "real": (1, "same", "real"), "imag": (1, "same", "real"), "conj": (1, "same", "same"),
-    "cabs": (1, "same", "real"), "where": (3, "where", "same"), "fma": (3, "same", "same"), "ipow": (2, "same", "same"),
+    "maximum": (2, "same", "same"),
+    "minimum": (2, "same", "same"),
+    "fmax": (2, "same", "same"),
+    "fmin": (2, "same", "same"),
+    "isnan": (1, "same", "flag"),
+    "isinf": (1, "same", "flag"),
+    "isfinite": (1, "same", "flag"),
+    "nonzero": (1, "same", "flag"),
+    "truncdiv": (2, "same", "same"),
+    "fmod": (2, "same", "same"),
+    "real": (1, "same", "real"),
+    "imag": (1, "same", "real"),
+    "conj": (1, "same", "same"),
+    "cabs": (1, "same", "real"),
+    "where": (3, "where", "same"),
+    "fma": (3, "same", "same"),
+    "ipow": (2, "same", "same"),
 }
 
 
 def parse_expression(text, names, vocabulary, where):
     """Untyped tree of `text`. names: argument names it may use. vocabulary: {function: number of arguments}."""
+
     def fail(message):
         raise RowError(f"{where}: in '{text}': {message}")
 
@@ -115,7 +151,8 @@ def used_names(tree):
     return set().union(*(used_names(a) for a in tree.args)) if tree.args else set()
 
 
-# ---- typing -----------------------------------------------------------------------------------------------------------
+# ---- typing --------------------------------------------------------------------------------------------------------
+
 
 class Typer:
     """Gives every node of a tree a concrete type for one loop dtype."""
@@ -206,15 +243,19 @@ def type_tree(tree, loop, types, result, where, text):
     return t.cast(t.type(tree), result)
 
 
-# ---- printers ---------------------------------------------------------------------------------------------------------
+# ---- printers ------------------------------------------------------------------------------------------------------
+
 
 def literal(value, t):
     """C constant of exactly this type."""
     if value in ("lowest", "highest"):
         if t in FLOATS:
             return f"{'-' if value == 'lowest' else ''}__builtin_inf{'f' if t == 'f32' else ''}()"
-        return {"i64": {"lowest": "INT64_MIN", "highest": "INT64_MAX"}, "i32": {"lowest": "INT32_MIN", "highest": "INT32_MAX"},
-                "b8": {"lowest": "0", "highest": "1"}}[t][value]
+        return {
+            "i64": {"lowest": "INT64_MIN", "highest": "INT64_MAX"},
+            "i32": {"lowest": "INT32_MIN", "highest": "INT32_MAX"},
+            "b8": {"lowest": "0", "highest": "1"},
+        }[t][value]
     if value == "eps":
         return {"f32": "0x1p-23f", "f64": "0x1p-52"}[t]
     if t in COMPLEX:
@@ -228,18 +269,37 @@ def literal(value, t):
             return f"{'-' if value < 0 else ''}__builtin_inf{suffix}()"
         if t == "f32":
             exact = struct.unpack("f", struct.pack("f", value))[0]
-            text = next(s for s in (f"{exact:.{d}g}" for d in range(1, 18)) if struct.unpack("f", struct.pack("f", float(s)))[0] == exact)
+            text = next(
+                s
+                for s in (f"{exact:.{d}g}" for d in range(1, 18))
+                if struct.unpack("f", struct.pack("f", float(s)))[0] == exact
+            )
         else:
             text = repr(float(value))
         return (text if re.search(r"[.e]", text) else text + ".0") + suffix
-    return f"{int(value)}" + ("" if t != "i64" or abs(int(value)) < 2 ** 31 else "LL")
+    return f"{int(value)}" + ("" if t != "i64" or abs(int(value)) < 2**31 else "LL")
 
 
-INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+INFIX = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "div": "/",
+    "and": "&",
+    "or": "|",
+    "xor": "^",
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+}
 
 
 class CPrinter:
     """C for the CPU. Truth values are int expressions of value 0 or 1, combined without branches."""
+
     types = C_TYPES
 
     def __init__(self, vocabulary):
@@ -280,7 +340,11 @@ class CPrinter:
         return text if frm == to else f"({self.types[to]}){text}"
 
     def complex(self, n, a):
-        return f"em_c{n.op if n.op != 'call' else n.value}_{n.args[0].type}({', '.join(a)})" if n.op != "cabs" else f"em_cabs_{n.args[0].type}({a[0]})"
+        return (
+            f"em_c{n.op if n.op != 'call' else n.value}_{n.args[0].type}({', '.join(a)})"
+            if n.op != "cabs"
+            else f"em_cabs_{n.args[0].type}({a[0]})"
+        )
 
     def function(self, n, a):
         t = n.args[0].type
@@ -292,9 +356,23 @@ class CPrinter:
 
 class CLPrinter(CPrinter):
     """OpenCL C. The tree is the same; only names of functions and constants differ."""
+
     types = CL_TYPES
-    NAMES = {"maximum": "ember_maximum", "minimum": "ember_minimum", "fmax": "fmax", "fmin": "fmin", "isnan": "isnan", "isinf": "isinf", "isfinite": "isfinite",
-             "floordiv": "ember_floordiv", "mod": "ember_mod", "truncdiv": "ember_truncdiv", "fmod": "fmod", "fma": "fma", "ipow": "ember_ipow"}
+    NAMES = {
+        "maximum": "ember_maximum",
+        "minimum": "ember_minimum",
+        "fmax": "fmax",
+        "fmin": "fmin",
+        "isnan": "isnan",
+        "isinf": "isinf",
+        "isfinite": "isfinite",
+        "floordiv": "ember_floordiv",
+        "mod": "ember_mod",
+        "truncdiv": "ember_truncdiv",
+        "fmod": "fmod",
+        "fma": "fma",
+        "ipow": "ember_ipow",
+    }
 
     def function(self, n, a):
         if n.op == "call":
@@ -310,6 +388,7 @@ class Vocabulary:
 
     def __init__(self, ops_dir):
         from rows import load_yaml
+
         self.functions = {f["name"]: f for f in load_yaml(os.path.join(ops_dir, "vocabulary.yaml"))}
 
     @property

@@ -1,4 +1,5 @@
-// cast.c: entry to the cast loops of the CPU backend. Everything that meets a dtype other than its own comes through here.
+// cast.c: entry to the cast loops of the CPU backend. Everything that meets a dtype other than its own comes through
+// here.
 #include "iterator.h"
 
 const em_cast_fn (*em_priv_casts)[EM_NUM_DTYPES];

@@ -14,8 +14,8 @@ static em_status copy_run(void *context, char **data, const int64_t *strides, in
   return EM_OK;
 }
 
-// A transposed copy walks one side across cache lines at every step. Square blocks keep both sides in L1: inside a block
-// the runs are short, but each line is fetched once.
+// A transposed copy walks one side across cache lines at every step. Square blocks keep both sides in L1: inside a
+// block the runs are short, but each line is fetched once.
 #define BLOCK 32
 typedef struct block_walk {
   cast_walk cast;
@@ -52,10 +52,12 @@ em_status em_copy_into(em_tensor *dst, em_tensor *src) {
   EM_PASS(em_iter_build(&it, EM_PROMO_NONE));
   em_tensor *none[1] = {NULL};
   if (dst->device.type == EM_DEVICE_META || it.numel == 0) return em_iter_finish(&it, none);
-  cast_walk c = {em_priv_casts[dst->dtype][src->dtype], dst->dtype == src->dtype ? (int64_t)em_dtype_size(dst->dtype) : 0};
+  cast_walk c = {em_priv_casts[dst->dtype][src->dtype],
+                 dst->dtype == src->dtype ? (int64_t)em_dtype_size(dst->dtype) : 0};
   if (is_transposed(&it)) {
     const em_iter_operand *d = &it.op[0], *s = &it.op[1];
-    block_walk b = {c, d->data, s->data, it.sizes[0], it.sizes[1], d->strides[0], d->strides[1], s->strides[0], s->strides[1]};
+    block_walk b = {
+        c, d->data, s->data, it.sizes[0], it.sizes[1], d->strides[0], d->strides[1], s->strides[0], s->strides[1]};
     int64_t blocks = (b.n1 + BLOCK - 1) / BLOCK, grain = COPY_GRAIN / (b.n0 * BLOCK) + 1;
     void *token = em_priv_begin_long(it.numel >= EM_LONG_NUMEL);
     st = em_threads_for(blocks, grain, copy_blocks, &b);

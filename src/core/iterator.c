@@ -165,9 +165,10 @@ static em_status plan_device(em_iter *it) {
     if (i >= it->nout && t->ndim == 0 && t->device.type == EM_DEVICE_CPU) continue;
     char a[32], b[32];
     if (t->device.type == EM_DEVICE_META || common.type == EM_DEVICE_META)
-      return em_fail(EM_ERR_RUNTIME, "Tensor on device %s is not on the expected device %s!", em_device_format(t->device, a),
-                     em_device_format(common, b));
-    return em_fail(EM_ERR_RUNTIME, "Expected all tensors to be on the same device, but found at least two devices, %s and %s!",
+      return em_fail(EM_ERR_RUNTIME, "Tensor on device %s is not on the expected device %s!",
+                     em_device_format(t->device, a), em_device_format(common, b));
+    return em_fail(EM_ERR_RUNTIME,
+                   "Expected all tensors to be on the same device, but found at least two devices, %s and %s!",
                    em_device_format(common, a), em_device_format(t->device, b));
   }
   return EM_OK;
@@ -223,11 +224,12 @@ static void order_dims(const em_iter *it, int *perm) {
 em_status em_iter_resize_given(em_tensor *out, int ndim, const int64_t *sizes, const int64_t *strides) {
   if (out->numel != 0 && !em_shape_equal(out->ndim, out->sizes, ndim, sizes)) {
     char have[256], want[256];
-    EM_PASS(em_warn("An output with one or more elements was resized since it had shape %s, which does not match the required "
-                    "output shape %s. This behavior is deprecated, and in a future PyTorch release outputs will not be resized "
-                    "unless they have zero elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero "
-                    "elements with t.resize_(0).",
-                    em_shape_format(out->ndim, out->sizes, have, sizeof have), em_shape_format(ndim, sizes, want, sizeof want)));
+    EM_PASS(em_warn(
+        "An output with one or more elements was resized since it had shape %s, which does not match the required "
+        "output shape %s. This behavior is deprecated, and in a future PyTorch release outputs will not be resized "
+        "unless they have zero elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero "
+        "elements with t.resize_(0).",
+        em_shape_format(out->ndim, out->sizes, have, sizeof have), em_shape_format(ndim, sizes, want, sizeof want)));
   }
   EM_PASS(em_tensor_resize(out, ndim, sizes));
   return strides == NULL ? EM_OK : em_tensor_set_window(out, ndim, sizes, strides, out->offset);
@@ -236,8 +238,9 @@ em_status em_iter_resize_given(em_tensor *out, int ndim, const int64_t *sizes, c
 // Makes or resizes one output with the given element strides (NULL: contiguous).
 static em_status make_output(em_iter *it, em_iter_operand *o, const int64_t *strides) {
   if (o->resize) return em_iter_resize_given(o->tensor, it->shape.ndim, it->shape.sizes, strides);
-  EM_PASS(strides == NULL ? em_tensor_new(it->shape.ndim, it->shape.sizes, o->dtype, it->device, &o->tensor)
-                          : em_tensor_new_strided(it->shape.ndim, it->shape.sizes, strides, o->dtype, it->device, &o->tensor));
+  EM_PASS(strides == NULL
+              ? em_tensor_new(it->shape.ndim, it->shape.sizes, o->dtype, it->device, &o->tensor)
+              : em_tensor_new_strided(it->shape.ndim, it->shape.sizes, strides, o->dtype, it->device, &o->tensor));
   o->allocated = 1;
   return EM_OK;
 }

@@ -1,5 +1,6 @@
 // iterator.h: walks several tensors in step: broadcasting, promotion, output allocation, dimension coalescing.
-// Semantics are PyTorch's TensorIterator: output strides follow the inputs' permutation, dtypes follow the promotion class.
+// Semantics are PyTorch's TensorIterator: output strides follow the inputs' permutation, dtypes follow the promotion
+// class.
 //
 // An iterator has `nout` outputs first, then `nin` inputs. em_iter_build plans (raises every error), allocates or
 // resizes outputs; em_iter_* loops hand out 1-d runs with byte strides.
@@ -18,15 +19,17 @@ typedef enum em_promotion {
 } em_promotion;
 
 enum {
-  EM_ITER_NO_ALLOC_CHECKS = 1,  // output overlap was checked by the caller
-  EM_ITER_INPLACE = 2,          // out[0] is also in[0]: its sizes may not change ("output with shape [3] doesn't match the broadcast shape [2, 3]")
-  EM_ITER_META = 4,             // plan and allocate only
-  EM_ITER_OUT = 8,              // outputs were given by the user (out=): resize with a warning, castability, overlap
-  EM_ITER_SAME_DTYPE = 16,      // inputs must agree without promotion
+  EM_ITER_NO_ALLOC_CHECKS = 1, // output overlap was checked by the caller
+  EM_ITER_INPLACE = 2, // out[0] is also in[0]: its sizes may not change ("output with shape [3] doesn't match the
+                       // broadcast shape [2, 3]")
+  EM_ITER_META = 4, // plan and allocate only
+  EM_ITER_OUT = 8, // outputs were given by the user (out=): resize with a warning, castability, overlap
+  EM_ITER_SAME_DTYPE = 16, // inputs must agree without promotion
   EM_ITER_MEM_OVERLAP_OK = 32,
 };
 
-// The common dtype of a set of operands by PyTorch's rules (dimension classes, wrapped numbers). Used by result_type, where, cat.
+// The common dtype of a set of operands by PyTorch's rules (dimension classes, wrapped numbers). Used by result_type,
+// where, cat.
 typedef struct em_promote_state { int dim_result, zero_result, wrapped_result; } em_promote_state;
 EM_PRIV void em_promote_init(em_promote_state *s);
 EM_PRIV void em_promote_add(em_promote_state *s, const em_tensor *t);
@@ -71,17 +74,19 @@ EM_PRIV em_status em_iter_resize_given(em_tensor *out, int ndim, const int64_t *
 EM_PRIV em_status em_iter_finish(em_iter *it, em_tensor **outs);
 EM_PRIV void em_iter_abandon(em_iter *it);  // releases what it owns after a failure
 
-// Runs fn over all elements as 1-d pieces: data[] addresses, strides[] bytes of the innermost dim, n elements. Splits over
-// threads by size. fn may be called from several threads.
+// Runs fn over all elements as 1-d pieces: data[] addresses, strides[] bytes of the innermost dim, n elements. Splits
+// over threads by size. fn may be called from several threads.
 typedef em_status (*em_iter_loop)(void *context, char **data, const int64_t *strides, int64_t n);
 EM_PRIV em_status em_iter_for_each(em_iter *it, em_iter_loop fn, void *context, int64_t grain);
 
-// One cast loop: n elements from src (byte stride ss) to dst (byte stride ds). [to][from]; the backend sets the table at load.
+// One cast loop: n elements from src (byte stride ss) to dst (byte stride ds). [to][from]; the backend sets the table
+// at load.
 typedef void (*em_cast_fn)(char *dst, int64_t ds, const char *src, int64_t ss, int64_t n);
 EM_PRIV extern const em_cast_fn (*em_priv_casts)[EM_NUM_DTYPES];
 
-// Cast/gather: n elements of dtype `from` with byte stride `stride` to contiguous `to` elements, and back. The only place
-// where dtypes meet; vectorised for unit strides. Casts are torch's (float to int truncates, to bool is != 0, real to complex).
+// Cast/gather: n elements of dtype `from` with byte stride `stride` to contiguous `to` elements, and back. The only
+// place where dtypes meet; vectorised for unit strides. Casts are torch's (float to int truncates, to bool is != 0,
+// real to complex).
 EM_PRIV void em_cast_load(void *dst, int to, const void *src, int from, int64_t stride, int64_t n);
 EM_PRIV void em_cast_store(void *dst, int to, int64_t stride, const void *src, int from, int64_t n);
 // Whole-tensor copy with broadcasting and casting: dst[...] = src[...]. The kernel of copy_, clone, contiguous, to.

@@ -42,8 +42,10 @@ static em_status plan_dtype(const em_red_desc *d, const em_tensor *self, int dty
     break;
   case EM_RED_DTYPE_FLOAT:
     if (em_dtype_is_integral(t) && strcmp(d->name, "mean") == 0)
-      return em_fail(EM_ERR_RUNTIME, "mean(): could not infer output dtype. %s dtype must be either a floating point or complex dtype. Got: %s",
-                     dtype != EM_DTYPE_NONE ? "Optional" : "Input", em_dtype_scalar_name(t));
+      return em_fail(
+          EM_ERR_RUNTIME,
+          "mean(): could not infer output dtype. %s dtype must be either a floating point or complex dtype. Got: %s",
+          dtype != EM_DTYPE_NONE ? "Optional" : "Input", em_dtype_scalar_name(t));
     if (em_dtype_is_integral(t))
       return em_fail(EM_ERR_RUNTIME, "%s only support floating point and complex dtypes",
                      strcmp(d->name, "var_mean") == 0 ? "var_mean" : "std and var");
@@ -65,7 +67,8 @@ static int output_dtype(const em_red_desc *d, int i, int result) {
   return d->out_kind[i] == EM_RED_INDEX ? EM_I64 : d->out_kind[i] == EM_RED_REAL ? em_dtype_to_real(result) : result;
 }
 
-static void plan_outputs(const em_red_desc *d, const em_tensor *self, uint64_t reduced, bool keepdim, int result, em_plan *p) {
+static void plan_outputs(const em_red_desc *d, const em_tensor *self, uint64_t reduced, bool keepdim, int result,
+                         em_plan *p) {
   int64_t sizes[EM_MAX_DIMS];
   int n = 0;
   for (int i = 0; i < self->ndim; i++) {
@@ -76,22 +79,24 @@ static void plan_outputs(const em_red_desc *d, const em_tensor *self, uint64_t r
   for (int i = 0; i < d->nout; i++) em_plan_output_set(p, output_dtype(d, i, result), n, sizes, self->device);
 }
 
-em_status em_red_run(const em_red_desc *d, uint32_t flags, em_tensor *self, em_ints dims, bool keepdim, int dtype, const double *attr,
-                     em_tensor **outs) {
+em_status em_red_run(const em_red_desc *d, uint32_t flags, em_tensor *self, em_ints dims, bool keepdim, int dtype,
+                     const double *attr, em_tensor **outs) {
   em_status st = EM_OK;
   em_red_walk w = {.d = d, .self = self, .attr = attr};
   em_tensor *target[2] = {NULL, NULL};
   em_plan p;
   int reduced_dtype = self->dtype, result = self->dtype;
   bool given = (flags & EM_ITER_OUT) != 0, meta = (flags & EM_ITER_META) != 0;
-  if (given && dtype == EM_DTYPE_NONE && d->dtype_rule <= EM_RED_DTYPE_FLOAT && d->dtype_rule != EM_RED_DTYPE_SAME) dtype = outs[0]->dtype;
+  if (given && dtype == EM_DTYPE_NONE && d->dtype_rule <= EM_RED_DTYPE_FLOAT && d->dtype_rule != EM_RED_DTYPE_SAME)
+    dtype = outs[0]->dtype;
   EM_PASS(reduced_dims(d, self, dims, &w.reduced));
   EM_PASS(check_empty(d, self, dims, w.reduced));
   EM_PASS(plan_dtype(d, self, dtype, &reduced_dtype, &result));
   plan_outputs(d, self, w.reduced, keepdim, result, &p);
   int slot = d->slot[reduced_dtype];
   if (slot == EM_CD_NONE)
-    return em_fail(EM_ERR_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", d->kernel_name, em_dtype_scalar_name(reduced_dtype));
+    return em_fail(EM_ERR_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", d->kernel_name,
+                   em_dtype_scalar_name(reduced_dtype));
   for (int i = 0; i < d->nout; i++) {
     if (given) EM_TRY(em_plan_prepare_out(&p, i, outs[i], &self, 1, true, &target[i]));
     else EM_TRY(em_plan_alloc(&p, i, meta, &target[i]));

@@ -33,10 +33,12 @@ em_status check_alpha_scalar(em_tensor *self, em_scalar other, em_scalar alpha) 
 static em_status check_sub(bool a, bool b) {
   if (EM_LIKELY(!a && !b)) return EM_OK;
   if (a && b)
-    return em_fail(EM_ERR_RUNTIME, "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
-                                   "`logical_xor()` operator instead.");
-  return em_fail(EM_ERR_RUNTIME, "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a "
-                                 "mask, use the `~` or `logical_not()` operator instead.");
+    return em_fail(EM_ERR_RUNTIME,
+                   "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+                   "`logical_xor()` operator instead.");
+  return em_fail(EM_ERR_RUNTIME,
+                 "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a "
+                 "mask, use the `~` or `logical_not()` operator instead.");
 }
 
 em_status check_sub_tensor(em_tensor *self, em_tensor *other, em_scalar alpha) {
@@ -51,8 +53,9 @@ em_status check_sub_scalar(em_tensor *self, em_scalar other, em_scalar alpha) {
 
 em_status check_neg(em_tensor *self) {
   if (EM_LIKELY(self->dtype != EM_BOOL)) return EM_OK;
-  return em_fail(EM_ERR_RUNTIME, "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, "
-                                 "use the `~` or `logical_not()` operator instead.");
+  return em_fail(EM_ERR_RUNTIME,
+                 "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, "
+                 "use the `~` or `logical_not()` operator instead.");
 }
 
 em_status check_pow_scalar(em_tensor *self, em_scalar exponent) {
@@ -76,19 +79,23 @@ em_status check_not_complex2(em_tensor *self, em_tensor *other, const char *mess
 }
 
 em_status check_sign(em_tensor *self) {
-  return check_real(self, "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.");
+  return check_real(
+      self, "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.");
 }
 
 static em_status check_bounds(em_tensor *self, bool given) {
   EM_PASS(check_real(self, "clamp is not supported for complex types"));
-  return EM_LIKELY(given) ? EM_OK : em_fail(EM_ERR_RUNTIME, "torch.clamp: At least one of 'min' or 'max' must not be None");
+  return EM_LIKELY(given) ? EM_OK
+                          : em_fail(EM_ERR_RUNTIME, "torch.clamp: At least one of 'min' or 'max' must not be None");
 }
 
 em_status check_clamp(em_tensor *self, em_scalar min, em_scalar max) {
   return check_bounds(self, em_scalar_given(min) || em_scalar_given(max));
 }
 
-em_status check_clamp_tensor(em_tensor *self, em_tensor *min, em_tensor *max) { return check_bounds(self, min != NULL || max != NULL); }
+em_status check_clamp_tensor(em_tensor *self, em_tensor *min, em_tensor *max) {
+  return check_bounds(self, min != NULL || max != NULL);
+}
 
 em_status check_relu(em_tensor *self) {
   if (EM_UNLIKELY(self->dtype == EM_BOOL)) return em_fail(EM_ERR_RUNTIME, "Boolean inputs not supported for relu");
@@ -103,7 +110,8 @@ em_status check_hardtanh(em_tensor *self) {
 em_status check_where(em_tensor *condition) {
   if (EM_LIKELY(condition->dtype == EM_BOOL)) return EM_OK;
   if (condition->dtype == EM_U8)
-    return em_warn("where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future version of "
+    return em_warn("where received a uint8 condition tensor. This behavior is deprecated and will be removed in a "
+                   "future version of "
                    "PyTorch. Use a boolean condition instead.");
   return em_fail(EM_ERR_RUNTIME, "where expected condition to be a boolean tensor, but got a tensor with dtype %s",
                  em_dtype_scalar_name(condition->dtype));
@@ -111,11 +119,14 @@ em_status check_where(em_tensor *condition) {
 
 em_status check_addcdiv(em_tensor *self, em_tensor *tensor1, em_tensor *tensor2) {
   if (EM_LIKELY(!em_dtype_is_integral(tensor1->dtype) || !em_dtype_is_integral(tensor2->dtype))) return EM_OK;
-  return em_fail(EM_ERR_RUNTIME,
-                 "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true division of "
-                 "tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * torch.trunc(tensor1 / "
-                 "tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) for float inputs. The future "
-                 "addcdiv behavior is just the latter implementation: (input + value * tensor1 / tensor2), for all dtypes.");
+  return em_fail(
+      EM_ERR_RUNTIME,
+      "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true "
+      "division of "
+      "tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * torch.trunc(tensor1 / "
+      "tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) for float inputs. The "
+      "future "
+      "addcdiv behavior is just the latter implementation: (input + value * tensor1 / tensor2), for all dtypes.");
 }
 
 static em_status same_dtype(const em_tensor *self, const em_tensor *t, const char *name) {
@@ -125,7 +136,8 @@ static em_status same_dtype(const em_tensor *self, const em_tensor *t, const cha
     [EM_U8] = "unsigned char", [EM_I8] = "signed char", [EM_I16] = "short int", [EM_I32] = "int", [EM_I64] = "long int",
     [EM_F16] = "c10::Half", [EM_F32] = "float", [EM_F64] = "double", [EM_C64] = "c10::complex<float>",
     [EM_C128] = "c10::complex<double>", [EM_BOOL] = "bool", [EM_BF16] = "c10::BFloat16"};
-  return em_fail(EM_ERR_RUNTIME, "expected dtype %s for `%s` but got dtype %s", names[self->dtype], name, names[t->dtype]);
+  return em_fail(EM_ERR_RUNTIME, "expected dtype %s for `%s` but got dtype %s", names[self->dtype], name,
+                 names[t->dtype]);
 }
 
 em_status check_lerp_scalar(em_tensor *self, em_tensor *end) { return same_dtype(self, end, "end"); }

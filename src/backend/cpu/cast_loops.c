@@ -1,8 +1,9 @@
 // cast_loops.c: n elements of one dtype into another, both sides with a byte stride (a source stride of 0 fills).
-// Compiled once an instruction set; src/core/cast.c reaches the chosen table. Unit strides get a loop of their own, which
-// the compiler vectorises. Rules, the same on every instruction set:
-//   float -> int64 truncates; what does not fit, and nan, is INT64_MIN. float -> int32 the same with INT32_MIN, narrower
-//   integers take the low bits of that. Integers wrap. Anything -> bool is != 0. Complex -> real drops the imaginary part.
+// Compiled once an instruction set; src/core/cast.c reaches the chosen table. Unit strides get a loop of their own,
+// which the compiler vectorises. Rules, the same on every instruction set:
+//   float -> int64 truncates; what does not fit, and nan, is INT64_MIN. float -> int32 the same with INT32_MIN,
+//   narrower integers take the low bits of that. Integers wrap. Anything -> bool is != 0. Complex -> real drops the
+//   imaginary part.
 #include "../../core/half.h"
 #include "../../core/iterator.h"
 #include "isa.h"
@@ -103,8 +104,9 @@ static inline int32_t f32_to_i32(float x) { return x >= -0x1p31f && x < 0x1p31f 
   }
 
 #define EACH_FROM(X, to, ts) \
-  X(to, ts, U8, 1, i) X(to, ts, I8, 1, i) X(to, ts, I16, 2, i) X(to, ts, I32, 4, i) X(to, ts, I64, 8, i) X(to, ts, BOOL, 1, i) \
-  X(to, ts, F16, 2, s) X(to, ts, BF16, 2, s) X(to, ts, F32, 4, s) X(to, ts, F64, 8, d) X(to, ts, C64, 8, c) X(to, ts, C128, 16, z)
+  X(to, ts, U8, 1, i) X(to, ts, I8, 1, i) X(to, ts, I16, 2, i) X(to, ts, I32, 4, i) \
+  X(to, ts, I64, 8, i) X(to, ts, BOOL, 1, i) X(to, ts, F16, 2, s) X(to, ts, BF16, 2, s) \
+  X(to, ts, F32, 4, s) X(to, ts, F64, 8, d) X(to, ts, C64, 8, c) X(to, ts, C128, 16, z)
 #define EACH_TO(Y, X) \
   Y(X, U8, 1) Y(X, I8, 1) Y(X, I16, 2) Y(X, I32, 4) Y(X, I64, 8) Y(X, BOOL, 1) Y(X, F16, 2) Y(X, BF16, 2) Y(X, F32, 4) \
   Y(X, F64, 8) Y(X, C64, 8) Y(X, C128, 16)
@@ -135,7 +137,7 @@ MOVE(16, em_c128)
 #pragma GCC diagnostic ignored "-Woverride-init"  // the diagonal replaces the casts onto themselves
 const em_cast_fn EM_ISA_NAME(em_priv_casts)[EM_NUM_DTYPES][EM_NUM_DTYPES] = {
   EACH_TO(DEFINE, SLOT)
-  SAME(U8, 1), SAME(I8, 1), SAME(I16, 2), SAME(I32, 4), SAME(I64, 8), SAME(BOOL, 1), SAME(F16, 2), SAME(BF16, 2), SAME(F32, 4),
-  SAME(F64, 8), SAME(C64, 8), SAME(C128, 16),
+  SAME(U8, 1), SAME(I8, 1), SAME(I16, 2), SAME(I32, 4), SAME(I64, 8), SAME(BOOL, 1), SAME(F16, 2), SAME(BF16, 2),
+  SAME(F32, 4), SAME(F64, 8), SAME(C64, 8), SAME(C128, 16),
 };
 #pragma GCC diagnostic pop

@@ -1,4 +1,4 @@
-// isa.c: which of the three builds of the kernels runs. Chosen once, at load; EMBER_ISA=baseline|avx2|avx512 forces one.
+// isa.c: which of the three builds of the kernels runs. Chosen once, at load; EMBER_ISA=baseline|avx2|avx512 forces.
 #include "isa.h"
 #include "../../core/iterator.h"
 #include <stdlib.h>
@@ -12,8 +12,8 @@ static int best_isa(void) {
 #if defined(__x86_64__)
   __builtin_cpu_init();
   bool v2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  bool v512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-              __builtin_cpu_supports("avx512vl");
+  bool v512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+              __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   return v2 && v512 ? EM_ISA_V512 : v2 ? EM_ISA_V2 : EM_ISA_BASE;
 #else
   return EM_ISA_BASE;

@@ -18,7 +18,8 @@ EM_PRIV int em_priv_isa_choose(void);
 #if defined(EM_HAVE_AVX2) && defined(EM_HAVE_AVX512)
 #define EM_ISA_DECLARE(type, name, dims) extern type name##_baseline dims, name##_avx2 dims, name##_avx512 dims
 #define EM_ISA_PICK(name) \
-  (em_priv_isa_choose() == EM_ISA_V512 ? name##_avx512 : em_priv_isa_choose() == EM_ISA_V2 ? name##_avx2 : name##_baseline)
+  (em_priv_isa_choose() == EM_ISA_V512 ? name##_avx512 \
+   : em_priv_isa_choose() == EM_ISA_V2 ? name##_avx2 : name##_baseline)
 #else
 #define EM_ISA_DECLARE(type, name, dims) extern type name##_baseline dims
 #define EM_ISA_PICK(name) (name##_baseline)

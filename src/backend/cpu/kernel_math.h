@@ -1,6 +1,6 @@
-// kernel_math.h: what generated loops call besides the vocabulary: extremes, divisions and powers with PyTorch's rules, and
-// complex arithmetic on pairs. Everything inline and free of traps: integer division by zero sets a sticky flag and
-// yields 0, INT_MIN / -1 wraps.
+// kernel_math.h: what generated loops call besides the vocabulary: extremes, divisions and powers with PyTorch's rules,
+// and complex arithmetic on pairs. Everything inline and free of traps: integer division by zero sets a sticky flag
+// and yields 0, INT_MIN / -1 wraps.
 #ifndef EMBER_BACKEND_CPU_KERNEL_MATH_H
 #define EMBER_BACKEND_CPU_KERNEL_MATH_H
 #include "../../core/complex_types.h"
@@ -77,7 +77,7 @@ EM_KM_INT(int64_t, uint64_t, i64)
 EM_KM_INT(int32_t, uint32_t, i32)
 #undef EM_KM_INT
 
-// --- complex: arithmetic is spelled out on pairs; transcendental functions are the C library's ---------------------------
+// --- complex: arithmetic is spelled out on pairs; transcendental functions are the C library's -------------------
 #define EM_KM_COMPLEX(C, T, t, r, s, PAIR, abs_, hypot_)                                               \
   EM_KM C em_cadd_##t(C a, C b) { return (C){a.re + b.re, a.im + b.im}; }                              \
   EM_KM C em_csub_##t(C a, C b) { return (C){a.re - b.re, a.im - b.im}; }                              \

@@ -1,8 +1,9 @@
 // reduction.c: walks a tensor and feeds the loops of a reduction. Two ways, chosen by layout alone:
 //   outer   the kept innermost dimension is dense: up to 64 neighbouring outputs step together, row by row
-//   inner   otherwise: one output at a time; segments of 2048 elements (gathered and converted if need be) run on 64 lanes
-// Segments, chunks of rows and chunks of segments are merged as a binary counter counts, so that rounding errors grow with
-// the logarithm of the size.
+//   inner   otherwise: one output at a time; segments of 2048 elements (gathered and converted if need be) run on 64
+//   lanes
+// Segments, chunks of rows and chunks of segments are merged as a binary counter counts, so that rounding errors grow
+// with the logarithm of the size.
 #include "../../dispatch/reduction.h"
 #include "../../core/threads.h"
 #include <string.h>
@@ -135,7 +136,8 @@ static void write_outputs(const walk *q, const char *state, int64_t width, int64
   q->w->k->finish(state, width, q->n, q->w->attr, out);
   for (int i = 0; i < q->w->d->nout; i++) {
     em_tensor *t = q->w->out[i];
-    em_cast_store((char *)em_tensor_data(t) + at * q->out_item[i], t->dtype, q->out_item[i], out[i], loop_out_dtype(q, i), width);
+    em_cast_store((char *)em_tensor_data(t) + at * q->out_item[i], t->dtype, q->out_item[i], out[i],
+                  loop_out_dtype(q, i), width);
   }
 }
 
@@ -152,7 +154,8 @@ static void run_segment(const walk *q, em_red_block *s, const char *x, int64_t n
   while (w > 1) {  // fold the upper half of the lanes onto the lower
     int64_t half = (w + 1) / 2;
     for (int v = 0; v < q->w->d->nvars; v++)
-      memcpy(upper.bytes + v * EM_RED_VAR_BYTES, s->bytes + v * EM_RED_VAR_BYTES + half * k->var_bytes[v], (size_t)((w - half) * k->var_bytes[v]));
+      memcpy(upper.bytes + v * EM_RED_VAR_BYTES, s->bytes + v * EM_RED_VAR_BYTES + half * k->var_bytes[v],
+             (size_t)((w - half) * k->var_bytes[v]));
     k->merge(s->bytes, upper.bytes, w - half);
     w = half;
   }
@@ -169,7 +172,8 @@ static void run_chunk(const walk *q, const char *base, int64_t begin, int64_t en
     if (!(q->direct && inner.stride == q->item && in_row >= m)) {
       for (int64_t done = 0; done < m;) {
         int64_t left = inner.size - (at + done) % inner.size, take = left < m - done ? left : m - done;
-        convert(q, gathered.bytes + done * q->loop_item, base + offset_of(q->red, q->nred, at + done), inner.stride, take);
+        convert(q, gathered.bytes + done * q->loop_item, base + offset_of(q->red, q->nred, at + done), inner.stride,
+                take);
         done += take;
       }
       x = gathered.bytes;
@@ -214,7 +218,8 @@ static em_status run_inner(walk *q) {
   cascade c;
   for (int64_t o = 0; o < q->nout && st == EM_OK; o++) {
     cascade_init(&c, q, 1);
-    for (int64_t t = 0; t < q->chunks; t++) cascade_push(&c, (const em_red_block *)(q->states + (o * q->chunks + t) * q->state_bytes));
+    for (int64_t t = 0; t < q->chunks; t++)
+      cascade_push(&c, (const em_red_block *)(q->states + (o * q->chunks + t) * q->state_bytes));
     write_outputs(q, cascade_result(&c), 1, o);
   }
   em_free(q->states, bytes);
