@@ -65,6 +65,11 @@ fail:
   return st;
 }
 
+// Does for a list what the layers do for one tensor that an operator writes.
+static void count_writes(em_tensors list) {
+  for (int64_t i = 0; i < list.n; i++) em_version_bump(list.p[i]->version);
+}
+
 static em_status check_list(const char *op, const char *name, em_tensors params, em_tensors list, bool required) {
   if (!required && list.n == 0) return EM_OK;
   if (list.n != params.n)
@@ -85,6 +90,10 @@ static em_status check_params(const char *op, em_tensors params) {
   for (int64_t i = 0; i < params.n; i++) {
     const em_tensor *p = params.p[i];
     int compute = em_priv_dtypes[p->dtype].compute;
+    if (p->device.type != EM_DEVICE_CPU && p->device.type != EM_DEVICE_META)
+      return em_fail(EM_ERR_NOT_IMPLEMENTED, "%s(): parameters must be on the CPU", op);
+    if ((em_priv_tls.exclude & EM_KEYBIT(EM_KEY_Autograd)) == 0 && (p->flags & EM_T_REQUIRES_GRAD) != 0)
+      return em_fail(EM_ERR_RUNTIME, "%s(): a step is not differentiable: call it under no_grad", op);
     if (compute != EM_F32 && compute != EM_F64)
       return em_fail(EM_ERR_RUNTIME, "%s(): parameters must be floating point tensors", op);
     if (p->dtype != params.p[0]->dtype || p->device.type != params.p[0]->device.type)
@@ -105,10 +114,9 @@ static void read_scaler(em_tensor *grad_scale, em_tensor *found_inf, em_optim_ar
   *skip = found_inf != NULL && read_number(found_inf) == 1;
 }
 
-em_status n_fused_sgd_(uint64_t ks, em_tensors self, em_tensors grads, em_tensors momentum_buffer_list,
+em_status c_fused_sgd_(em_tensors self, em_tensors grads, em_tensors momentum_buffer_list,
                        double weight_decay, double momentum, double lr, double dampening, bool nesterov, bool maximize,
                        bool is_first_step, em_tensor *grad_scale, em_tensor *found_inf) {
-  (void)ks;
   const char *op = "_fused_sgd_";
   EM_PASS(check_params(op, self));
   EM_PASS(check_list(op, "grads", self, grads, true));
@@ -123,6 +131,8 @@ em_status n_fused_sgd_(uint64_t ks, em_tensors self, em_tensors grads, em_tensor
     em_tensor *const t[OPERANDS] = {self.p[i], grads.p[i], buffer};
     EM_PASS(run_one(table->fn[EM_OPTIM_SGD], &a, t));
   }
+  count_writes(self);
+  count_writes(momentum_buffer_list);
   return EM_OK;
 }
 
@@ -150,25 +160,27 @@ static em_status adam_step(const char *op, const adam_lists *l, em_optim_args *a
                                            amsgrad ? l->max_exp_avg_sqs.p[i] : NULL};
     EM_PASS(run_one(table->fn[EM_OPTIM_ADAM], a, operands));
   }
+  count_writes(l->params);
+  count_writes(l->exp_avgs);
+  count_writes(l->exp_avg_sqs);
+  if (amsgrad) count_writes(l->max_exp_avg_sqs);
   return EM_OK;
 }
 
-em_status n_fused_adam_(uint64_t ks, em_tensors self, em_tensors grads, em_tensors exp_avgs, em_tensors exp_avg_sqs,
+em_status c_fused_adam_(em_tensors self, em_tensors grads, em_tensors exp_avgs, em_tensors exp_avg_sqs,
                         em_tensors max_exp_avg_sqs, em_tensors state_steps, double lr, double beta1, double beta2,
                         double weight_decay, double eps, bool amsgrad, bool maximize, em_tensor *grad_scale,
                         em_tensor *found_inf) {
-  (void)ks;
   const adam_lists l = {self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps};
   em_optim_args a = {.lr = lr, .beta1 = beta1, .beta2 = beta2, .weight_decay = weight_decay, .eps = eps,
                      .maximize = maximize};
   return adam_step("_fused_adam_", &l, &a, amsgrad, grad_scale, found_inf);
 }
 
-em_status n_fused_adamw_(uint64_t ks, em_tensors self, em_tensors grads, em_tensors exp_avgs, em_tensors exp_avg_sqs,
+em_status c_fused_adamw_(em_tensors self, em_tensors grads, em_tensors exp_avgs, em_tensors exp_avg_sqs,
                          em_tensors max_exp_avg_sqs, em_tensors state_steps, double lr, double beta1, double beta2,
                          double weight_decay, double eps, bool amsgrad, bool maximize, em_tensor *grad_scale,
                          em_tensor *found_inf) {
-  (void)ks;
   const adam_lists l = {self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps};
   em_optim_args a = {.lr = lr, .beta1 = beta1, .beta2 = beta2, .weight_decay = weight_decay, .eps = eps,
                      .maximize = maximize, .decoupled = true};
