@@ -127,3 +127,11 @@ def check_close(got, want, dtype, what, scale=1.0):
 def same_bits(a, b):
     """Equal in dtype, shape and every value, nan included."""
     return a.dtype == b.dtype and a.shape == b.shape and np.array_equal(numpy_of(a), numpy_of(b), equal_nan=True)
+
+
+def agree(a, b):
+    """Two ways to the same result. Ember gives the same bits; PyTorch, whose loops depend on the layout, nearly."""
+    if IS_EMBER or kind(name_of(a.dtype)) in ("bool", "int"):
+        return same_bits(a, b)
+    relative, absolute = TOLERANCE[name_of(a.dtype)]
+    return a.dtype == b.dtype and np.allclose(numpy_of(a), numpy_of(b), relative, absolute, equal_nan=True)

@@ -322,7 +322,7 @@ def indexing():
         E("index_select", calls(lambda m: (m(3, 4), 0, m.index(5, high=3)), lambda m: (m(3, 4), 1, m.index(2, high=4))),
           lambda x, d, i: np.take(x, i, d), "fo"),
         E("index_add", calls(lambda m: (m(3, 4), 0, m.index(5, high=3), m(5, 4)),
-                             lambda m: ((m(3, 4), 1, m.index(2, high=4), m(3, 2)), {"alpha": m.number(2)})),
+                             lambda m: ((m(3, 4), 1, m.index(2, high=4), m(3, 2)), {"alpha": m.number(2) if m.kind == "bool" else 2})),
           r.index_add, "fio"),
         E("masked_fill.Scalar", masked, fill), E("masked_fill.Tensor", masked_t, fill),
         E("masked_fill_.Scalar", masked, fill), E("masked_fill_.Tensor", masked_t, fill),
@@ -332,7 +332,7 @@ def indexing():
         E("embedding", calls(lambda m: (m(5, 3), m.index(2, 4, high=5)), lambda m: (m(5, 3), m.index(4, high=5), 1)),
           lambda w, i, *_: w[i]),
         E("embedding_dense_backward", calls(lambda m: (m(4, 3), m.index(4, high=5), 5, 1, False),
-                                            lambda m: (m(2, 2, 3), m.index(2, 2, high=5), 5, -1, True)),
+                                            lambda m: (m(2, 2, 3, diff=False), m.index(2, 2, high=5), 5, -1, True)),
           r.embedding_backward, kinds="float"),
     ]
 

@@ -1,0 +1,44 @@
+"""Every operator that Ember registers is in the table, or is a form of one that is, or is excepted with a reason."""
+import pytest
+from forms import inplace_of, out_of
+from sampling import PRESENT
+from subject import IS_EMBER, operator, torch
+from table import TABLE
+
+pytestmark = pytest.mark.skipif(not IS_EMBER, reason="looks through Ember's own operator list")
+
+EXCEPTED = {
+    "resize_": "its result is not a function of its inputs' values; tests/py covers it",
+}
+
+
+def registered():
+    return sorted({name.split("::")[1] for name in torch._C._dispatch_get_all_op_names() if name.startswith("aten::")})
+
+
+def covered():
+    made = set(PRESENT)
+    for name in PRESENT:
+        made |= {inplace_of(name), out_of(name)} - {None}
+    return made
+
+
+def test_every_registered_operator_is_tested():
+    missing = [name for name in registered() if name not in covered() and name not in EXCEPTED]
+    assert not missing, f"no entry in tests/ops/table.py: {missing}"
+
+
+def test_exceptions_are_still_needed():
+    for name in EXCEPTED:
+        assert operator(name) is not None and name not in covered(), f"{name} needs no exception"
+
+
+def test_entries_have_unique_names():
+    from table import GROUPS
+    assert sum(map(len, GROUPS.values())) == len(TABLE)
+
+
+@pytest.mark.parametrize("name", ["add.Tensor", "sum", "mm", "softmax.int", "index.Tensor", "randn", "nll_loss_forward",
+                                  "embedding", "where.self", "cat", "as_strided", "clamp", "gelu", "max.dim", "arange"])
+def test_the_issues_operators_are_there(name):
+    assert operator(name) is not None
