@@ -6,6 +6,7 @@ Fields of a pointwise row (gen/README.md explains them):
   integer, bool, complex   expressions for these loops where the general one does not fit
   promotion   default, int_to_float, bool_out, complex_to_real
   dtypes      accepted common dtypes: classes or names
+  operands    the tensors in the order in which the iterator meets them, where it is not the schema's
   promote     Scalar arguments that join promotion as Python numbers do masks    bool tensors outside promotion
   mode        a str argument that selects the expression; mode_error: what to say of other values
   when_absent {argument: operator to run when it is None}
@@ -98,6 +99,11 @@ def accepted(row, f):
 def build_desc(row, cname, f, vocabulary):
     args = row.functional.ins
     tensors = [a.name for a in args if a.type.base == "Tensor"]
+    order = as_list(f.get("operands"))
+    if order:
+        if sorted(order) != sorted(tensors):
+            row.fail(f"'operands:' must name each of {', '.join(tensors)} once")
+        tensors = order
     texts = as_texts(f["pointwise"])
     every = [t for key in ("pointwise", "integer", "bool", "complex") if key in f for t in as_texts(f[key])]
     names = [a.name for a in args]

@@ -11,6 +11,7 @@ A reduction row carries a mapping:
   loop     compute (default), double: accumulates in f64; bool: elements become truth values first
   dtypes   accepted dtypes, as in pointwise rows           kernel_name  as there
   empty    identity, or error: nothing to reduce raises     empty_dims   all, or none: what dim=[] means
+  complex  {step, merge, finish} for complex loops, where they differ
   flatten  true: without dim, indices count the flattened tensor (argmax)
 """
 
@@ -34,6 +35,7 @@ KEYS = {
     "empty",
     "empty_dims",
     "flatten",
+    "complex",
     "__line__",
 }
 KINDS = {"same": "EM_RED_SAME", "index": "EM_RED_INDEX", "bool": "EM_RED_BOOL", "real": "EM_RED_REAL"}
@@ -63,7 +65,7 @@ def loop_of(dtype, f):
     if how == "bool":
         return "b8"
     loop = LOOP_OF[dtype]
-    return {"f32": "f64", "i64": "f64"}.get(loop, loop) if how == "double" else loop
+    return {"f32": "f64", "i64": "f64", "c64": "c128"}.get(loop, loop) if how == "double" else loop
 
 
 def build(row, vocabulary):
@@ -89,7 +91,8 @@ def build(row, vocabulary):
 
 
 def type_parts(r, loop, vocabulary):
-    row, f = r.row, r.f
+    row = r.row
+    f = {**r.f, **(r.f.get("complex", {}) if loop in REAL_OF else {})}
     state = {n: "i64" if n in r.index else loop for n in r.names}
     twin = {n + "_b": t for n, t in state.items()}
     parts = {}

@@ -187,7 +187,8 @@ class Typer:
     def common(self, trees):
         nodes = [self.number(t) for t in trees]
         kinds = {n.type for n in nodes if n.op != "const"} or {self.loop}
-        to = next(iter(kinds)) if len(kinds) == 1 else self.loop
+        mixed = self.loop if any(k in COMPLEX for k in kinds) else REAL_OF.get(self.loop, self.loop)
+        to = next(iter(kinds)) if len(kinds) == 1 else mixed
         return [self.cast(n, to) for n in nodes], to
 
     def flag(self, tree):

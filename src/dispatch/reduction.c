@@ -33,6 +33,15 @@ static em_status check_empty(const em_red_desc *d, const em_tensor *self, em_int
   return EM_OK;
 }
 
+// Positions of extremes need an order; argmax and argmin refuse bool, too.
+static em_status check_ordered(const em_red_desc *d, const em_tensor *self) {
+  bool flat = (d->flags & EM_RED_FLATTEN) != 0;
+  if (flat && self->dtype == EM_BOOL) return em_fail(EM_ERR_RUNTIME, "%s(): does not support bool input", d->name);
+  if (em_dtype_is_complex(self->dtype) && (flat || (d->nout == 2 && d->out_kind[1] == EM_RED_INDEX)))
+    return em_fail(EM_ERR_RUNTIME, "%s(): does not support complex input", d->name);
+  return EM_OK;
+}
+
 // dtype that is reduced: elements become it first. `result` is the first output's.
 static em_status plan_dtype(const em_red_desc *d, const em_tensor *self, int dtype, int *reduced, int *result) {
   int in = self->dtype, t = dtype != EM_DTYPE_NONE ? dtype : in;
@@ -56,8 +65,6 @@ static em_status plan_dtype(const em_red_desc *d, const em_tensor *self, int dty
     return EM_OK;
   default: break;
   }
-  if ((d->flags & EM_RED_FLATTEN) && (em_dtype_is_complex(in) || in == EM_BOOL))
-    return em_fail(EM_ERR_RUNTIME, "%s(): does not support %s input", d->name, in == EM_BOOL ? "bool" : "complex");
   *reduced = t;
   *result = t;
   return EM_OK;
@@ -90,6 +97,7 @@ em_status em_red_run(const em_red_desc *d, uint32_t flags, em_tensor *self, em_i
   if (given && dtype == EM_DTYPE_NONE && d->dtype_rule <= EM_RED_DTYPE_FLOAT && d->dtype_rule != EM_RED_DTYPE_SAME)
     dtype = outs[0]->dtype;
   EM_PASS(reduced_dims(d, self, dims, &w.reduced));
+  EM_PASS(check_ordered(d, self));
   EM_PASS(check_empty(d, self, dims, w.reduced));
   EM_PASS(plan_dtype(d, self, dtype, &reduced_dtype, &result));
   plan_outputs(d, self, w.reduced, keepdim, result, &p);

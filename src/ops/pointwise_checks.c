@@ -102,7 +102,9 @@ em_status check_relu(em_tensor *self) {
   return check_real(self, "clamp is not supported for complex types");
 }
 
-em_status check_hardtanh(em_tensor *self) {
+em_status check_hardtanh(em_tensor *self, em_scalar min_val, em_scalar max_val) {
+  if (self->dtype == EM_U8 && (em_scalar_to_double(min_val) < 0 || em_scalar_to_double(max_val) < 0))
+    return em_fail(EM_ERR_RUNTIME, "cannot do hardtanh on an unsigned type with negative limits");
   if (EM_UNLIKELY(self->dtype == EM_BOOL)) return em_fail(EM_ERR_RUNTIME, "Bool inputs not supported for hardtanh");
   return check_real(self, "clamp is not supported for complex types");
 }
