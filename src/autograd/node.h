@@ -60,16 +60,15 @@ struct em_node {
   void *pyobj;                 // the Python node object, borrowed, or NULL
   em_value *anomaly;           // owned Python traceback in anomaly mode, or NULL
   em_node *anomaly_parent;     // owned
-  // Engine scratch. Valid only for the run whose id is `run`; used only while a single backward is active (engine.c).
+  // Engine scratch: this node's place in the one run that may write here (engine.c). Valid only if `run` is that run's id.
   uint64_t run;
-  int32_t deps;
   uint32_t slot;
 };
 enum { EM_NODE_RELEASED = 1 /* saved values are gone */, EM_NODE_NEEDED_TWICE = 2 };
 
 // In anomaly mode the host records where the node was made (sets n->anomaly), and tells it when the node's backward fails.
-EM_PRIV extern em_status (*em_priv_anomaly_record)(em_node *n);
-EM_PRIV extern em_status (*em_priv_anomaly_report)(em_node *n);
+EM_PRIV extern void (*em_priv_anomaly_record)(em_node *n);
+EM_PRIV extern void (*em_priv_anomaly_report)(em_node *n);
 // Name for messages about the forward call: "Add" of "AddBackward0". Writes into buf, returns it.
 EM_PRIV const char *em_node_forward_name(const em_node *n, char *buf, size_t size);
 
