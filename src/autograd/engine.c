@@ -29,7 +29,7 @@ typedef struct callback {
 } callback;
 
 // A growable array that starts on the stack.
-#define ARRAY(type, n) struct { type *p; size_t n, cap; type fixed[n]; }
+#define ARRAY(type, start) struct { type *p; size_t n, cap; type fixed[start]; }
 #define ARRAY_INIT(a) ((a).p = (a).fixed, (a).n = 0, (a).cap = sizeof (a).fixed / sizeof *(a).p)
 #define ARRAY_FREE(a) do { if ((a).p != (a).fixed) em_free((a).p, (a).cap * sizeof *(a).p); } while (0)
 #define ARRAY_ROOM(a, want) \
@@ -448,8 +448,11 @@ static em_status evaluate(task *t, record *r) {
   }
   for (uint32_t e = 0; e < n->n_edges; e++) outs[e] = NULL;
   if (n->cls == &em_class_accumulate_grad) {
+    bool post = EM_UNLIKELY(n->hooks != NULL) && em_priv_has_post_hooks(n);
+    em_tensor *seen = post ? em_tensor_retain(grads[0]) : NULL;  // held for the hooks, so the leaf copies it
     st = em_priv_accumulate(n, &grads[0]);
-    if (st == EM_OK && EM_UNLIKELY(n->hooks != NULL) && em_priv_has_post_hooks(n)) st = em_priv_run_post_hooks(n, outs, grads);
+    if (post && st == EM_OK) st = em_priv_run_post_hooks(n, outs, grads);
+    em_tensor_release(seen);
   } else {
     st = apply(t, n, grads, outs);
   }

@@ -92,22 +92,22 @@ em_status em_hook_tensor(em_tensor *t, em_tensor_hook_fn fn, void *context, void
   em_node *n;
   EM_PASS(em_tensor_grad_fn(t, &n));
   if (n == NULL) {
-    struct em_tensor_hooks *hooks;
+    struct em_tensor_hooks *hooks = NULL;
     EM_PASS(tensor_hooks(t, &hooks));
     return append(&hooks->first, h, id);
   }
   h.nr = t->meta->output_nr;
-  struct em_node_hooks *hooks;
+  struct em_node_hooks *hooks = NULL;
   EM_PASS(node_hooks(n, &hooks));
   return append(&hooks->first, h, id);
 }
 em_status em_hook_node_pre(em_node *n, em_node_prehook_fn fn, void *context, void (*release)(void *), uint64_t *id) {
-  struct em_node_hooks *hooks;
+  struct em_node_hooks *hooks = NULL;
   EM_PASS(node_hooks(n, &hooks));
   return append(&hooks->first, (em_hook){.kind = ON_PRE, .pre = fn, .context = context, .release = release}, id);
 }
 em_status em_hook_node_post(em_node *n, em_node_posthook_fn fn, void *context, void (*release)(void *), uint64_t *id) {
-  struct em_node_hooks *hooks;
+  struct em_node_hooks *hooks = NULL;
   EM_PASS(node_hooks(n, &hooks));
   return append(&hooks->first, (em_hook){.kind = ON_POST, .post = fn, .context = context, .release = release}, id);
 }
@@ -115,7 +115,7 @@ em_status em_hook_accumulate(em_tensor *leaf, em_accumulate_hook_fn fn, void *co
   if (!em_tensor_requires_grad(leaf))
     return em_fail(EM_ERR_RUNTIME, "cannot register a hook on a tensor that doesn't require gradient");
   if (!em_tensor_is_leaf(leaf)) return em_fail(EM_ERR_RUNTIME, "post accumulate grad hooks cannot be registered on non-leaf tensors");
-  struct em_tensor_hooks *hooks;
+  struct em_tensor_hooks *hooks = NULL;
   EM_PASS(tensor_hooks(leaf, &hooks));
   return append(&hooks->first, (em_hook){.kind = ON_ACCUMULATED, .accumulated = fn, .context = context, .release = release}, id);
 }
@@ -292,7 +292,7 @@ static em_status retain(void *context, em_tensor *grad, em_tensor **out) {
 }
 
 static em_status retain_on(em_autograd_meta *meta) {
-  struct em_node_hooks *hooks;
+  struct em_node_hooks *hooks = NULL;
   EM_PASS(node_hooks(meta->grad_fn, &hooks));
   em_hook h = {.kind = ON_RETAIN, .nr = meta->output_nr, .grad = retain, .context = meta};
   return append(&hooks->first, h, NULL);

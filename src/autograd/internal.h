@@ -17,6 +17,12 @@ em_status em_priv_point_history(em_node *n, uint32_t j, em_tensor *t);
 em_status em_priv_move_retain_grad(em_autograd_meta *meta, em_node *from);
 void em_priv_forget_retained(em_node *n, const em_autograd_meta *meta);
 
+em_status em_priv_regenerate(em_tensor *view);
+em_status em_priv_refuse_view(em_tensor *view, bool indirect);
+em_status em_priv_replay(const struct em_view_recipe *recipe, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset,
+                         em_tensor *base, em_tensor **out);
+em_status em_priv_second_time(void) __attribute__((cold));  // "Trying to backward through the graph a second time ..."
+
 // Run at their place by the engine. `grads` are owned entries, replaced in place.
 em_status em_priv_run_tensor_hooks(em_node *n, em_tensor **grads);
 em_status em_priv_run_pre_hooks(em_node *n, em_tensor **grads);

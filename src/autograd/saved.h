@@ -34,9 +34,23 @@ EM_PRIV em_status em_saved_save(em_saved *s, em_tensor *t, bool is_output);
 // output 0 of MulBackward0, is at version 1; expected version 0 instead. Hint: ..."). `owner` reattaches as grad_fn of outputs.
 EM_PRIV em_status em_saved_unpack(em_saved *s, em_node *owner, em_tensor **out);
 EM_PRIV void em_saved_release(em_saved *s);
+// The write that is being recorded will change t: keeps a copy, recorded like any other.
+EM_PRIV em_status em_saved_save_copy(em_saved *s, em_tensor *t);
 // Lists
 typedef struct em_saved_list { em_saved *p; int64_t n; } em_saved_list;
 EM_PRIV em_status em_saved_list_save(em_saved_list *l, em_tensors ts);
 EM_PRIV em_status em_saved_list_unpack(em_saved_list *l, em_node *owner, em_tensor_list *out);
 EM_PRIV void em_saved_list_release(em_saved_list *l);
+EM_PRIV void em_saved_list_free(em_saved_list *l);  // from destroy: the list's memory too
+
+// Attributes that don't fit a word: int lists (inline up to four) and short texts.
+typedef struct em_saved_ints { int64_t n; int64_t *p; int64_t few[4]; } em_saved_ints;
+EM_PRIV em_status em_saved_ints_set(em_saved_ints *s, em_ints l);
+EM_PRIV void em_saved_ints_free(em_saved_ints *s);
+static inline em_ints em_saved_ints_get(const em_saved_ints *s) {
+  return (em_ints){s->p != NULL ? s->p : s->few, s->n};
+}
+typedef struct em_saved_text { bool has; char s[23]; } em_saved_text;
+EM_PRIV void em_saved_text_set(em_saved_text *s, const char *text);
+static inline const char *em_saved_text_get(const em_saved_text *s) { return s->has ? s->s : NULL; }
 #endif

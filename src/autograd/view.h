@@ -26,4 +26,14 @@ EM_PRIV em_status em_inplace_check(em_tensor *self, bool records, const em_opera
 // After the write: makes node n the new history of self; through CopySlices on the base when self is a view. n retained.
 EM_PRIV em_status em_inplace_rebase(em_tensor *self, em_node *n);
 EM_PRIV extern const em_node_class em_class_copy_slices;
+EM_PRIV em_status em_priv_refuse_inference(void) __attribute__((cold));
+
+// What generated Alias entries ask.
+static inline em_creation em_alias_creation(void) {
+  if (EM_LIKELY(em_grad_enabled())) return EM_CREATED_DEFAULT;
+  return em_priv_tls.inference ? EM_CREATED_IN_INFERENCE : EM_CREATED_IN_NO_GRAD;
+}
+static inline em_status em_alias_check_write(const em_tensor *t) {
+  return EM_UNLIKELY(t->flags & EM_T_INFERENCE) && !em_priv_tls.inference ? em_priv_refuse_inference() : EM_OK;
+}
 #endif
