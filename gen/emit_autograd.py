@@ -100,16 +100,23 @@ def output_names(op):
 
 # ---- reading --------------------------------------------------------------------------------------------------------
 
-def forms_of(op, ops):
-    """The functional operator and whatever in-place and out= forms share its derivative, in whichever row they stand."""
+def full_name(op):
+    return op.name + (f".{op.overload}" if op.overload else "")
+
+
+def forms_of(op, ops, own):
+    """The functional operator and whatever in-place and out= forms share its derivative, in whichever row they stand.
+
+    own: names that have a row of their own in derivatives.yaml.
+    """
     def shape(args):
         return [(a.name, c_type(a.type)) for a in args]
     found = [op]
     for o in ops:
-        if o is op:
+        if o is op or full_name(o) in own:
             continue
         same_row = o.row is op.row
-        inplace = o.variant == "inplace" and o.name == op.name + "_" and o.overload == op.overload
+        inplace = o.variant == "inplace" and o.name == op.name + "_" and shape(o.args) == shape(op.args)
         out = o.variant == "out" and o.name == op.name and shape(o.ins) == shape(op.args)
         if same_row or inplace or out:
             found.append(o)
@@ -122,9 +129,11 @@ def read(rows, ops_dir, notes):
     if not os.path.exists(path):
         return [], set()
     ops = [op for row in rows for op in row.ops.values()]
-    by_name = {op.name + (f".{op.overload}" if op.overload else ""): op for op in ops}
+    by_name = {full_name(op): op for op in ops}
+    listed = load_yaml(path) or []
+    own = {fields.get("op") for fields in listed}
     found, counts, never, seen = [], {}, set(), {}
-    for fields in load_yaml(path) or []:
+    for fields in listed:
         where = f"derivatives.yaml:{fields['__line__']}"
         if "not_differentiable" in fields:
             for name in fields["not_differentiable"]:
@@ -132,7 +141,7 @@ def read(rows, ops_dir, notes):
                     unknown(notes, f"{where}: no operator '{name}'")
                     continue
                 never.add(by_name[name].full)
-                for op in forms_of(by_name[name], ops):
+                for op in forms_of(by_name[name], ops, own):
                     if op.variant == "inplace":  # what was there no longer matters
                         base = node_base(op.name)
                         node = f"{base}{counts.get(base, 0)}"
@@ -153,7 +162,7 @@ def read(rows, ops_dir, notes):
         if name not in by_name:
             unknown(notes, f"{where}: no operator '{name}'")
             continue
-        found.append(read_row(fields, where, by_name[name], ops, node, fields.get("node", node)))
+        found.append(read_row(fields, where, by_name[name], forms_of(by_name[name], ops, own), node, fields.get("node", node)))
     return found, never
 
 
@@ -163,8 +172,8 @@ def unknown(notes, message):
     notes.append(message)
 
 
-def read_row(fields, where, op, ops, node, shown):
-    d = Derivative(where, op.row, op, forms_of(op, ops), node, shown, [], [], [])
+def read_row(fields, where, op, forms, node, shown):
+    d = Derivative(where, op.row, op, forms, node, shown, [], [], [])
     args = {a.name: a for a in op.args}
     formulas, none = [], set()
     for key, text in fields.items():

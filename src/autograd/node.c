@@ -70,20 +70,21 @@ static void destroy_meta(em_autograd_meta *m) {
 }
 
 static void drain(void) {
-  em_tls *tls = &em_priv_tls;
-  tls->draining = 1;
-  while (tls->dying_nodes != NULL || tls->dying_metas != NULL) {
-    if (tls->dying_nodes != NULL) {
-      em_node *n = tls->dying_nodes;
-      tls->dying_nodes = (void *)(uintptr_t)n->run;
+  em_priv_tls.draining = 1;
+  for (;;) {
+    em_node *n = em_priv_tls.dying_nodes;
+    em_autograd_meta *m = em_priv_tls.dying_metas;
+    if (n != NULL) {
+      em_priv_tls.dying_nodes = (void *)(uintptr_t)n->run;
       destroy_node(n);
-    } else {
-      em_autograd_meta *m = tls->dying_metas;
-      tls->dying_metas = atomic_load_explicit(&m->accumulator, memory_order_relaxed);
+    } else if (m != NULL) {
+      em_priv_tls.dying_metas = atomic_load_explicit(&m->accumulator, memory_order_relaxed);
       destroy_meta(m);
+    } else {
+      break;
     }
   }
-  tls->draining = 0;
+  em_priv_tls.draining = 0;
 }
 
 void em_node_free(em_node *n) {
@@ -191,6 +192,8 @@ em_status em_tensor_set_requires_grad(em_tensor *t, bool on) {
   if (on && (t->flags & EM_T_INFERENCE) && !em_priv_tls.inference)
     return em_fail(EM_ERR_RUNTIME, "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
   if (on) {
+    em_autograd_meta *meta;  // made here, while one thread sees the tensor: recording may then happen in several
+    EM_PASS(em_tensor_meta(t, &meta));
     t->flags |= EM_T_REQUIRES_GRAD;
     t->keys |= EM_KEYBIT(EM_KEY_Autograd);
   } else {
