@@ -185,6 +185,8 @@ def read_row(fields, where, op, forms, node, shown):
                 d.fail(f"'{n}' is not an argument (arguments: {', '.join(args)})")
             if args[n].type.base != "Tensor":
                 d.fail(f"'{n}' is a {args[n].type}; only tensors have gradients")
+            if n in none or any(n in done for done, _ in formulas):
+                d.fail(f"'{n}' has two formulas")
         if str(text) == "none":
             none |= set(names)
         else:
@@ -506,12 +508,21 @@ def emit_functional(d, op):
     o += [f"  node = ({d.node} *)em_node_new(&class_{d.node}, {edges}, {inputs});",
           f"  if (EM_UNLIKELY(node == NULL)) {{\n    st = EM_NOMEM(sizeof({d.node}));\n    goto fail;\n  }}"]
     o += emit_edges(d) + emit_saves(d, op, False)
+    outputs = emit_saves(d, op, True)
+    if attach == "em_node_set_history" and len(d.outputs) == 1 and not d.list_output and not outputs:
+        o.append(f"  st = em_node_give_history(&node->node, *{op.out_names[d.outputs[0]]});\n  node = NULL;\n"
+                 "  if (EM_LIKELY(st == EM_OK)) return EM_OK;")
+        return finish_functional(op, o)
     if d.list_output:
         o.append(f"  for (int64_t i = 0; i < {first}->n; i++) EM_TRY({attach}(&node->node, (uint32_t)i, {first}->p[i]));")
     else:
         o += [f"  EM_TRY({attach}(&node->node, {j}, *{op.out_names[i]}));" for j, i in enumerate(d.outputs)]
-    o += emit_saves(d, op, True)
-    o += ["  em_node_release(&node->node);", "  return EM_OK;", "fail:", "  if (node != NULL) em_node_release(&node->node);"]
+    o += outputs + ["  em_node_release(&node->node);", "  return EM_OK;"]
+    return finish_functional(op, o)
+
+
+def finish_functional(op, o):
+    o += ["fail:", "  if (node != NULL) em_node_release(&node->node);"]
     for r, name in zip(op.typed_returns, op.out_names):
         if r.type.base == "Tensor":
             o.append(f"  em_tensor_list_clear({name});" if r.type.is_list else f"  EM_CLEAR_TENSOR({name});")

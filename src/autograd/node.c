@@ -155,6 +155,23 @@ em_status em_node_set_history(em_node *n, uint32_t j, em_tensor *t) {
   return em_priv_point_history(n, j, t);
 }
 
+em_status em_node_give_history(em_node *n, em_tensor *t) {
+  em_status st = EM_OK;
+  if (EM_LIKELY(t->meta == NULL && em_dtype_is_differentiable(t->dtype))) {
+    em_autograd_meta *meta;
+    EM_TRY(em_priv_fill_input(&n->inputs[0], t));
+    EM_TRY(em_tensor_meta(t, &meta));
+    meta->grad_fn = n;
+    t->flags |= EM_T_REQUIRES_GRAD;
+    t->keys |= EM_KEYBIT(EM_KEY_Autograd);
+    return EM_OK;
+  }
+  st = em_node_set_history(n, 0, t);
+fail:
+  em_node_release(n);
+  return st;
+}
+
 const char *em_node_forward_name(const em_node *n, char *buf, size_t size) {
   const char *name = n->cls->name, *cut = NULL;
   for (const char *p = name; (p = strstr(p, "Backward")) != NULL; p++) {

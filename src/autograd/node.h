@@ -89,6 +89,8 @@ static inline bool em_node_wants(const em_node *n, uint32_t i) {
 // Makes t the j-th output of n: grad_fn, output_nr, Autograd key, input metadata. Steals no references (n is retained). Integer dtypes
 // are left alone: no gradient flows through them.
 EM_PRIV em_status em_node_set_history(em_node *n, uint32_t j, em_tensor *t);
+// The same for the usual case of one output: takes over the caller's reference to n, also when it fails.
+EM_PRIV em_status em_node_give_history(em_node *n, em_tensor *t);
 
 // --- the questions that autograd asks of tensors
 EM_PRIV em_status em_tensor_grad_fn(em_tensor *t, em_node **borrowed);  // regenerates a view's when its base was written

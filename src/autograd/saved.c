@@ -40,7 +40,7 @@ static em_status pack(em_saved *s, em_tensor *t, em_saved_hooks *hooks) {
   return st;
 }
 
-em_status em_saved_save(em_saved *s, em_tensor *t, bool is_output) {
+em_status em_saved_save_slow(em_saved *s, em_tensor *t, bool is_output) {
   if (t == NULL) return EM_OK;
   if (EM_UNLIKELY(t->flags & EM_T_INFERENCE))
     return em_fail(EM_ERR_RUNTIME, "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "

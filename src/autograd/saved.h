@@ -28,7 +28,15 @@ typedef struct em_saved_hooks {
 } em_saved_hooks;
 
 // Saves t (NULL is fine). is_output: t is an output of the node being recorded (call after em_node_set_history).
-EM_PRIV em_status em_saved_save(em_saved *s, em_tensor *t, bool is_output);
+EM_PRIV em_status em_saved_save_slow(em_saved *s, em_tensor *t, bool is_output);
+static inline em_status em_saved_save(em_saved *s, em_tensor *t, bool is_output) {
+  if (EM_UNLIKELY(t == NULL || is_output || em_priv_tls.saved_hooks != NULL || (t->flags & EM_T_INFERENCE)))
+    return em_saved_save_slow(s, t, is_output);
+  s->tensor = em_tensor_retain(t);
+  s->version = em_tensor_version(t);
+  s->full = 1;
+  return EM_OK;
+}
 // New reference in *out (NULL when NULL was saved). Checks released ("Trying to backward through the graph a second time ...") and the
 // version ("one of the variables needed for gradient computation has been modified by an inplace operation: [FloatTensor [3]], which is
 // output 0 of MulBackward0, is at version 1; expected version 0 instead. Hint: ..."). `owner` reattaches as grad_fn of outputs.

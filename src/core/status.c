@@ -5,9 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "gen_keys.h"
 #include "tls.h"
 
-_Thread_local em_tls em_priv_tls __attribute__((tls_model("initial-exec")));
+// Every thread starts with Alias included, as inference tensors do not carry it: their writes outside inference mode must be seen.
+_Thread_local em_tls em_priv_tls __attribute__((tls_model("initial-exec"))) = {.include = EM_KEYBIT(EM_KEY_Alias)};
 
 typedef struct em_error_record {
   em_status code;
