@@ -176,3 +176,13 @@ em_status c_imag(em_tensor *self, em_tensor **out) {
     return em_fail(EM_ERR_RUNTIME, "imag is not implemented for tensors with non-complex dtypes.");
   return part(self, 1, out);
 }
+// conj() of a real tensor is the tensor itself.
+em_status c_conj(em_tensor *self, em_tensor **out) {
+  if (em_dtype_is_complex(self->dtype)) return em_call_conj_physical(self, out);
+  *out = em_tensor_retain(self);
+  return EM_OK;
+}
+em_status c_resolve_conj(em_tensor *self, em_tensor **out) {
+  *out = em_tensor_retain(self);
+  return EM_OK;
+}
