@@ -329,7 +329,7 @@ def indexing():
         E("masked_select", calls(lambda m: (m(3, 4), m.mask(3, 4)), lambda m: (m(3, 4), m.mask(4))),
           lambda x, mask: x[np.broadcast_to(mask, x.shape)]),
         E("take", calls(lambda m: (m(3, 4), m.index(2, 3, high=12))), lambda x, i: x.reshape(-1)[i]),
-        E("embedding", calls(lambda m: (m(5, 3), m.index(2, 4, high=5)), lambda m: (m(5, 3), m.index(4, high=5), 1)),
+        E("embedding", calls(lambda m: (m(5, 3), m.index(2, 4, high=5)), lambda m: (m(5, 3), Arg([0, 4, 2, 0], "int64"), 1)),
           lambda w, i, *_: w[i]),
         E("embedding_dense_backward", calls(lambda m: (m(4, 3), m.index(4, high=5), 5, 1, False),
                                             lambda m: (m(2, 2, 3, diff=False), m.index(2, 2, high=5), 5, -1, True)),

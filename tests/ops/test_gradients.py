@@ -9,7 +9,7 @@ SAMPLES = 99 if FULL else 2  # samples an operator
 # Linear in the only input that has a gradient.
 FIRST_ORDER_ONLY = {"nll_loss_backward", "nll_loss2d_backward", "embedding_dense_backward"}
 NOT_IMPLEMENTED = {"floor_divide", "floor_divide.Scalar", "remainder.Scalar_Tensor", "silu_backward"}  # in PyTorch
-STEPS = {"div.Tensor_mode", "div.Scalar_mode"}  # where the quotient is a whole number
+STEPS = {"remainder.Tensor", "div.Tensor_mode", "div.Scalar_mode"}  # where the quotient is a whole number
 ROUNDING = {"floor", "ceil", "trunc", "round", "round.decimals", "sign"} | STEPS
 
 
@@ -104,6 +104,12 @@ def test_ties_share_the_gradient(call):
     getattr(x, call)().backward()
     want = [0, .5, .5, 0] if "max" in call else [.5, 0, 0, .5]
     assert x.grad.tolist() == want
+
+
+def test_gradient_of_remainder():
+    a = torch.tensor([7.3, -7.3, 0.5], dtype=torch.float64, requires_grad=True)
+    b = torch.tensor([2.0, 2.0, -3.0], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(torch.remainder, (a, b))
 
 
 def test_kinks():
