@@ -1,0 +1,22 @@
+// lib_blas.h: OpenBLAS, opened at its first use. Every call runs on the calling thread alone: the library is set to one thread, and
+// callers split the work with em_threads_for.
+#ifndef EMBER_BACKEND_CPU_LIB_BLAS_H
+#define EMBER_BACKEND_CPU_LIB_BLAS_H
+#include "lib_path.h"
+
+// CBLAS's constants, part of its binary interface.
+enum { EM_BLAS_ROW_MAJOR = 101, EM_BLAS_NO_TRANS = 111, EM_BLAS_TRANS = 112 };
+
+typedef struct em_blas {
+  void (*sgemm)(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a, int lda, const float *b, int ldb, float beta,
+                float *c, int ldc);
+  void (*dgemm)(int order, int ta, int tb, int m, int n, int k, double alpha, const double *a, int lda, const double *b, int ldb,
+                double beta, double *c, int ldc);
+  void (*cgemm)(int order, int ta, int tb, int m, int n, int k, const void *alpha, const void *a, int lda, const void *b, int ldb,
+                const void *beta, void *c, int ldc);
+  void (*zgemm)(int order, int ta, int tb, int m, int n, int k, const void *alpha, const void *a, int lda, const void *b, int ldb,
+                const void *beta, void *c, int ldc);
+} em_blas;
+
+EM_PRIV const em_blas *em_priv_blas(void);  // NULL: there is none, or EMBER_OPENBLAS=none
+#endif
