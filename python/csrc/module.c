@@ -1,5 +1,6 @@
 // module.c: ember._C: brings the pieces of the bridge up, in the order in which they need each other.
 #include "bridge.h"
+#include "backend/cpu/lib_path.h"
 
 static PyObject *get_num_threads(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) { return PyLong_FromLong(em_threads_get()); }
 static PyObject *set_num_threads(PyObject *Py_UNUSED(m), PyObject *v) {
@@ -39,7 +40,16 @@ static PyObject *fault_countdown(PyObject *Py_UNUSED(m), PyObject *v) {
   return PyLong_FromLongLong(em_priv_fault_countdown(n));
 }
 
+static PyObject *add_library_folder(PyObject *Py_UNUSED(m), PyObject *v) {
+  const char *folder = PyUnicode_AsUTF8(v);
+  if (folder == NULL) return NULL;
+  em_status st = em_priv_lib_add_folder(folder);
+  if (st != EM_OK) return em_py_raise(st);
+  Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
+  {"_add_library_folder", add_library_folder, METH_O, "A folder in which OpenBLAS and oneDNN are looked for when first needed."},
   {"get_num_threads", get_num_threads, METH_NOARGS, NULL}, {"set_num_threads", set_num_threads, METH_O, NULL},
   {"_live_objects", live_objects, METH_NOARGS, "Live core objects by kind."}, {"_memory_stats", memory_stats, METH_NOARGS, NULL},
   {"_reset_peak_memory", reset_peak, METH_NOARGS, NULL}, {"_empty_cache", empty_cache, METH_NOARGS, NULL},

@@ -1,10 +1,15 @@
 """Ember: PyTorch's machine, written in C. `import ember as torch` and programs run as they are."""
 
 import importlib as _importlib
+import sys as _sys
 
 from . import _C
 from ._C import *  # noqa: F403  dtypes, Tensor, Size, device, tensor(), ...
 from .version import __version__
+
+# Where PyPI's math libraries lie; they are opened at first use (EMBER_LOG=libs tells).
+for _name in [p for p in _sys.path if p.endswith(("site-packages", "dist-packages"))] + [_sys.prefix + "/lib"]:
+    _C._add_library_folder(_name)
 
 # Names that `import *` leaves out, and functions of the operator table.
 _functions = {name: getattr(_C._VariableFunctions, name) for name in dir(_C._VariableFunctions)
