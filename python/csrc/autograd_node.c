@@ -135,6 +135,7 @@ static int node_clear(PyObject *self) {
 static PyObject *node_repr(PyObject *o) { return PyUnicode_FromFormat("<%s object at %p>", Py_TYPE(o)->tp_name, o); }
 static PyObject *n_name(PyObject *o, PyObject *Py_UNUSED(none)) {
   em_node *n = em_py_to_node(o);
+  if (n != NULL && n->cls == &em_class_accumulate_grad) return PyUnicode_FromString("torch::autograd::AccumulateGrad");
   return PyUnicode_FromString(n == NULL ? Py_TYPE(o)->tp_name : n->cls->name);
 }
 static PyObject *n_sequence_nr(PyObject *o, PyObject *Py_UNUSED(none)) {

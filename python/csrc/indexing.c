@@ -237,9 +237,18 @@ static int64_t count_specified(PyObject *index) {
   return n;
 }
 
-// PyTorch still reads x[[slice or None or sequence, ...]] as a tuple when the list is short.
+// PyTorch still reads a short list with slices, None, ..., tensors or sequences in it as a tuple.
+static bool reads_as_tuple(PyObject *index) {
+  if (!PyList_Check(index) || PyList_GET_SIZE(index) >= 32) return false;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(index); i++) {
+    PyObject *o = PyList_GET_ITEM(index, i);
+    if (em_py_is_tensor(o) || PySlice_Check(o) || o == Py_Ellipsis || o == Py_None || PyList_Check(o) || PyTuple_Check(o)) return true;
+  }
+  return false;
+}
 static PyObject *as_tuple(PyObject *index) {
-  return PyTuple_Check(index) ? Py_NewRef(index) : PyTuple_Pack(1, index);
+  if (PyTuple_Check(index)) return Py_NewRef(index);
+  return reads_as_tuple(index) ? PyList_AsTuple(index) : PyTuple_Pack(1, index);
 }
 
 static int apply(em_tensor *self, PyObject *index, index_state *s) {
@@ -307,7 +316,7 @@ PyObject *em_py_getitem(PyObject *self, PyObject *index) {
 }
 
 // ---------------------------------------------------------------- set
-// The value as a tensor of self's dtype: numbers keep their class, sequences and arrays are read.
+// The value as a tensor: numbers take self's dtype.
 static em_tensor *value_tensor(em_tensor *self, PyObject *value) {
   em_tensor *t = NULL;
   em_scalar s;
@@ -315,15 +324,6 @@ static em_tensor *value_tensor(em_tensor *self, PyObject *value) {
   if (em_py_is_number(value)) {
     if (em_py_to_scalar(value, &s) < 0) return NULL;
     em_status st = em_tensor_from_scalar(s, self->dtype, (em_device){EM_DEVICE_CPU, -1}, &t);
-    if (st != EM_OK) (void)em_py_raise(st);
-    return t;
-  }
-  if (em_py_is_array(value)) {
-    (void)em_py_array_tensor(value, false, &t);
-    return t;
-  }
-  if (PySequence_Check(value)) {
-    em_status st = em_py_sequence_tensor(value, self->dtype, (em_device){EM_DEVICE_CPU, -1}, &t);
     if (st != EM_OK) (void)em_py_raise(st);
     return t;
   }
@@ -364,21 +364,19 @@ static em_status put_tensors(index_state *s, em_tensor *value) {
 }
 
 static int put(index_state *s, em_tensor *self, PyObject *value) {
-  em_tensor *v = value_tensor(self, value), *cast = NULL;
+  em_tensor *v = value_tensor(self, value);
   if (v == NULL) return -1;
   em_status st = EM_OK;
   if (s->ntensors > 0) {
-    if (v->dtype != self->dtype && em_py_is_tensor(value)) {
+    if (v->dtype != self->dtype) {
       st = em_fail(EM_ERR_RUNTIME, "Index put requires the source and destination dtypes match, got %s for the destination and %s for the source.",
                    em_dtype_scalar_name(self->dtype), em_dtype_scalar_name(v->dtype));
     } else {
-      if (v->dtype != self->dtype) st = em_py_to_dtype_device(v, self->dtype, EM_DEVICE_NONE, false, &cast);
-      if (st == EM_OK) st = put_tensors(s, cast != NULL ? cast : v);
+      st = put_tensors(s, v);
     }
   } else {
     st = copy_to(s->t, v);
   }
-  em_tensor_release(cast);
   em_tensor_release(v);
   return st == EM_OK ? 0 : em_py_raise_int(st);
 }

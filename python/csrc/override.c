@@ -77,11 +77,14 @@ static PyObject *call_mode(PyObject *func, PyObject *types, PyObject *args, PyOb
 }
 
 static PyObject *no_override(PyObject *func, PyObject *types) {
-  PyObject *module = PyObject_GetAttrString(func, "__module__"), *name = PyObject_GetAttrString(func, "__name__");
+  PyObject *name = PyObject_GetAttrString(func, "__name__"), *list = PyUnicode_FromString("");
   PyErr_Clear();
-  PyErr_Format(PyExc_TypeError, "no implementation found for '%S.%S' on types that implement __torch_function__: %R",
-               module != NULL && module != Py_None ? module : Py_None, name != NULL ? name : func, types);
-  Py_XDECREF(module);
+  for (Py_ssize_t i = 0; list != NULL && i < PyTuple_GET_SIZE(types); i++)
+    PyUnicode_AppendAndDel(&list, PyUnicode_FromFormat("\n\n  - tensor subclass %R", PyTuple_GET_ITEM(types, i)));
+  if (list != NULL)
+    PyErr_Format(PyExc_TypeError, "Multiple dispatch failed for 'torch.%S'; all __torch_function__ handlers returned NotImplemented:%U",
+                 name != NULL ? name : func, list);
+  Py_XDECREF(list);
   Py_XDECREF(name);
   return NULL;
 }

@@ -32,12 +32,6 @@ GETTER(get_is_cuda, "is_cuda", PyBool_FromLong(T(o)->device.type == EM_DEVICE_CU
 static PyObject *get_false(PyObject *Py_UNUSED(o), void *Py_UNUSED(c)) { Py_RETURN_FALSE; }
 static PyObject *get_none(PyObject *Py_UNUSED(o), void *Py_UNUSED(c)) { Py_RETURN_NONE; }
 
-static PyObject *get_names(PyObject *o, void *Py_UNUSED(c)) {
-  PyObject *t = PyTuple_New(T(o)->ndim);
-  for (int i = 0; t != NULL && i < T(o)->ndim; i++) PyTuple_SET_ITEM(t, i, Py_NewRef(Py_None));
-  return t;
-}
-
 // ---------------------------------------------------------------- graph
 static PyObject *grad_fn_of(em_tensor *t) {
   em_node *n = NULL;
@@ -234,6 +228,6 @@ PyGetSetDef em_py_tensor_getset[] = {
   {"retains_grad", get_retains_grad}, {"output_nr", get_output_nr}, {"is_meta", get_is_meta}, {"is_cpu", get_is_cpu},
   {"is_cuda", get_is_cuda}, {"is_sparse", get_false}, {"is_sparse_csr", get_false}, {"is_quantized", get_false}, {"is_mkldnn", get_false},
   {"is_nested", get_false}, {"is_xla", get_false}, {"is_xpu", get_false}, {"is_mps", get_false}, {"is_vulkan", get_false},
-  {"names", get_names}, {"name", get_none}, {"T", get_t}, {"mT", get_mt}, {"H", get_h}, {"mH", get_mh},
+  {"name", get_none}, {"T", get_t}, {"mT", get_mt}, {"H", get_h}, {"mH", get_mh},
   {"real", get_real, set_part, NULL, "real"}, {"imag", get_imag, set_part, NULL, "imag"}, {"_cdata", get_cdata}, {NULL},
 };

@@ -155,7 +155,9 @@ static PyObject *m_set(ARGS) {
   if (size.n < 0) size = (em_ints){&whole, 1};
   if (size.n > EM_MAX_DIMS) { PyErr_SetString(PyExc_RuntimeError, "too many dimensions"); goto done; }
   if (stride.n < 0) { em_shape_contiguous_strides((int)size.n, size.p, strides); stride = (em_ints){strides, size.n}; }
-  em_status st = s == NULL ? EM_OK : em_shape_check_storage(s, (int)size.n, size.p, stride.p, offset, em_tensor_itemsize(t));
+  size_t reach = 0;
+  em_status st = em_shape_storage_bytes((int)size.n, size.p, stride.p, offset, em_tensor_itemsize(t), &reach);
+  if (st == EM_OK && s != NULL && reach > s->nbytes) st = em_storage_resize(s, reach);  // as PyTorch does
   if (st == EM_OK && s == NULL) st = em_storage_new(0, t->device, &s);
   else if (st == EM_OK) em_storage_retain(s);
   if (st == EM_OK && (st = em_tensor_set_window(t, (int)size.n, size.p, stride.p, offset)) != EM_OK) em_storage_release(s);

@@ -350,7 +350,7 @@ static PyObject *make_wrapper_subclass(PyObject *Py_UNUSED(none), PyObject *args
   PyTypeObject *type = subclass_arg(cls);
   if (type == NULL) return NULL;
   if (!(type->tp_flags & EM_TP_DISPATCH)) {
-    PyErr_Format(PyExc_RuntimeError, "You must define a __torch_dispatch__ on %s", type->tp_name);
+    PyErr_Format(PyExc_TypeError, "%s must define __torch_dispatch__", type->tp_name);
     return NULL;
   }
   em_device d = {EM_DEVICE_CPU, -1};
