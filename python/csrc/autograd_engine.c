@@ -2,12 +2,18 @@
 #include "bridge.h"
 
 // ---------------------------------------------------------------- running the engine
-typedef struct run_args { em_tensor **roots, **grads, **inputs, **results; Py_ssize_t n, m; } run_args;
+typedef struct run_args {
+  em_tensor **roots, **grads, **inputs, **results;
+  Py_ssize_t n, m;
+} run_args;
 
 static em_tensor **tensors_of(PyObject *seq, bool none_ok, const char *what) {
   Py_ssize_t n = PySequence_Fast_GET_SIZE(seq);
   em_tensor **p = PyMem_Calloc((size_t)n + 1, sizeof *p);
-  if (p == NULL) { PyErr_NoMemory(); return NULL; }
+  if (p == NULL) {
+    PyErr_NoMemory();
+    return NULL;
+  }
   for (Py_ssize_t i = 0; i < n; i++) {
     PyObject *o = PySequence_Fast_GET_ITEM(seq, i);
     if (em_py_is_tensor(o)) p[i] = em_py_t(o);
@@ -37,18 +43,24 @@ static PyObject *run_engine(run_args *a, em_backward_options opt) {
   return t;
 }
 
-// run_backward(tensors, grad_tensors, keep_graph, create_graph, inputs, allow_unreachable, accumulate_grad, materialize_grads)
+// run_backward(tensors, grad_tensors, keep_graph, create_graph, inputs, allow_unreachable, accumulate_grad,
+// materialize_grads)
 static PyObject *run_backward(PyObject *Py_UNUSED(m), PyObject *args, PyObject *kw) {
-  static char *names[] = {"tensors", "grad_tensors", "keep_graph", "create_graph", "inputs", "allow_unreachable", "accumulate_grad",
-                          "materialize_grads", NULL};
+  static char *names[] = {"tensors", "grad_tensors",      "keep_graph",      "create_graph",
+                          "inputs",  "allow_unreachable", "accumulate_grad", "materialize_grads",
+                          NULL};
   PyObject *tensors, *grads, *inputs = NULL, *result = NULL;
   int keep = 0, create = 0, unused = 0, accumulate = 0, materialize = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kw, "OOpp|Oppp:run_backward", names, &tensors, &grads, &keep, &create, &inputs, &unused, &accumulate,
-                                   &materialize)) return NULL;
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "OOpp|Oppp:run_backward", names, &tensors, &grads, &keep, &create, &inputs,
+                                   &unused, &accumulate, &materialize))
+    return NULL;
   run_args a = {NULL};
-  PyObject *ts = PySequence_Fast(tensors, "tensors argument is expected to be a tuple"), *gs = PySequence_Fast(grads, "grad_tensors argument is "
-                 "expected to be a tuple"), *is = inputs == NULL || inputs == Py_None ? PyTuple_New(0) : PySequence_Fast(inputs, "inputs argument is "
-                 "expected to be a tuple");
+  PyObject *ts = PySequence_Fast(tensors, "tensors argument is expected to be a tuple"),
+           *gs = PySequence_Fast(grads, "grad_tensors argument is "
+                                        "expected to be a tuple"),
+           *is = inputs == NULL || inputs == Py_None ? PyTuple_New(0)
+                                                     : PySequence_Fast(inputs, "inputs argument is "
+                                                                               "expected to be a tuple");
   if (ts == NULL || gs == NULL || is == NULL) goto done;
   a.n = PySequence_Fast_GET_SIZE(ts);
   a.m = PySequence_Fast_GET_SIZE(is);
@@ -57,14 +69,21 @@ static PyObject *run_backward(PyObject *Py_UNUSED(m), PyObject *args, PyObject *
     goto done;
   }
   if ((a.roots = tensors_of(ts, false, "tensors")) == NULL || (a.grads = tensors_of(gs, true, "gradients")) == NULL ||
-      (a.inputs = tensors_of(is, false, "inputs")) == NULL) goto done;
-  if ((a.results = PyMem_Calloc((size_t)a.m + 1, sizeof *a.results)) == NULL) { PyErr_NoMemory(); goto done; }
+      (a.inputs = tensors_of(is, false, "inputs")) == NULL)
+    goto done;
+  if ((a.results = PyMem_Calloc((size_t)a.m + 1, sizeof *a.results)) == NULL) {
+    PyErr_NoMemory();
+    goto done;
+  }
   for (Py_ssize_t i = 0; i < a.n; i++)
     if (!em_tensor_requires_grad(a.roots[i])) {
       PyErr_Format(PyExc_RuntimeError, "element %zd of tensors does not require grad and does not have a grad_fn", i);
       goto done;
     }
-  result = run_engine(&a, (em_backward_options){.keep_graph = keep, .create_graph = create, .allow_unused = unused, .accumulate = accumulate,
+  result = run_engine(&a, (em_backward_options){.keep_graph = keep,
+                                                .create_graph = create,
+                                                .allow_unused = unused,
+                                                .accumulate = accumulate,
                                                 .materialize = materialize});
 done:
   PyMem_Free(a.roots);
@@ -83,7 +102,8 @@ static PyObject *m_backward(PyObject *self, PyObject *const *args, Py_ssize_t n,
   if (em_py_override_method(self, "backward", args, n, kw, &r)) return r;
   em_tensor *t = em_py_t(self), *none = NULL;
   if (n == 0 && kw == NULL && em_tensor_requires_grad(t)) {
-    em_status st = em_engine_run(&t, &none, 1, NULL, 0, (em_backward_options){.accumulate = true, .allow_unused = true}, NULL);
+    em_status st = em_engine_run(&t, &none, 1, NULL, 0, (em_backward_options){.accumulate = true, .allow_unused = true},
+                                 NULL);
     if (st != EM_OK) return em_py_raise(st);
     Py_RETURN_NONE;
   }
@@ -112,7 +132,8 @@ static PyObject *m_requires_grad_(PyObject *self, PyObject *const *args, Py_ssiz
   if (all > 1 || (kw != NULL && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kw, 0), "requires_grad") != 0))
     return PyErr_Format(PyExc_TypeError, "requires_grad_() takes one argument: requires_grad");
   if (all == 1 && !PyBool_Check(args[0]))
-    return PyErr_Format(PyExc_TypeError, "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not %s", Py_TYPE(args[0])->tp_name);
+    return PyErr_Format(PyExc_TypeError, "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not %s",
+                        Py_TYPE(args[0])->tp_name);
   em_status st = em_tensor_set_requires_grad(em_py_t(self), all == 0 || args[0] == Py_True);
   return st == EM_OK ? Py_NewRef(self) : em_py_raise(st);
 }
@@ -132,14 +153,20 @@ static PyObject *m_retain_grad(PyObject *self, PyObject *Py_UNUSED(none)) {
   Py_RETURN_NONE;
 }
 
-#define FAST(f) (PyCFunction)(void *)f, METH_FASTCALL | METH_KEYWORDS, NULL
+#define FAST(f) (PyCFunction)(void *) f, METH_FASTCALL | METH_KEYWORDS, NULL
 PyMethodDef em_py_autograd_methods[] = {
-  {"backward", FAST(m_backward)}, {"requires_grad_", FAST(m_requires_grad_)}, {"detach", m_detach, METH_NOARGS, NULL},
-  {"retain_grad", m_retain_grad, METH_NOARGS, NULL}, {"register_hook", em_py_register_tensor_hook, METH_O, NULL},
-  {"register_post_accumulate_grad_hook", em_py_register_accumulate_hook, METH_O, NULL}, {NULL}};
+    {"backward", FAST(m_backward)},
+    {"requires_grad_", FAST(m_requires_grad_)},
+    {"detach", m_detach, METH_NOARGS, NULL},
+    {"retain_grad", m_retain_grad, METH_NOARGS, NULL},
+    {"register_hook", em_py_register_tensor_hook, METH_O, NULL},
+    {"register_post_accumulate_grad_hook", em_py_register_accumulate_hook, METH_O, NULL},
+    {NULL}};
 
 // ---------------------------------------------------------------- modes
-static PyObject *is_grad_enabled(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) { return PyBool_FromLong(em_grad_enabled()); }
+static PyObject *is_grad_enabled(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) {
+  return PyBool_FromLong(em_grad_enabled());
+}
 static PyObject *set_grad_enabled(PyObject *Py_UNUSED(m), PyObject *v) {
   int on = PyObject_IsTrue(v);
   if (on < 0) return NULL;
@@ -147,10 +174,15 @@ static PyObject *set_grad_enabled(PyObject *Py_UNUSED(m), PyObject *v) {
   else if (!on) em_priv_tls.exclude |= EM_KEYBIT(EM_KEY_Autograd);
   Py_RETURN_NONE;
 }
-static PyObject *is_inference_enabled(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) { return PyBool_FromLong(em_priv_tls.inference); }
+static PyObject *is_inference_enabled(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) {
+  return PyBool_FromLong(em_priv_tls.inference);
+}
 
 // _InferenceMode(on): takes effect when made, ends at __exit__ or when dropped.
-typedef struct inference_object { PyObject_HEAD uint64_t exclude; uint8_t inference, active; } inference_object;
+typedef struct inference_object {
+  PyObject_HEAD uint64_t exclude;
+  uint8_t inference, active;
+} inference_object;
 static PyObject *inference_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(kw)) {
   int on = 1;
   if (!PyArg_ParseTuple(args, "|p:_InferenceMode", &on)) return NULL;
@@ -180,10 +212,14 @@ static void inference_dealloc(PyObject *o) {
   inference_end((inference_object *)o);
   Py_TYPE(o)->tp_free(o);
 }
-static PyMethodDef inference_methods[] = {{"__enter__", inference_enter, METH_NOARGS, NULL}, {"__exit__", inference_exit, METH_VARARGS, NULL}, {NULL}};
-static PyTypeObject inference_type = {
-  PyVarObject_HEAD_INIT(NULL, 0).tp_name = "ember._C._InferenceMode", .tp_basicsize = sizeof(inference_object), .tp_new = inference_new,
-  .tp_dealloc = inference_dealloc, .tp_methods = inference_methods, .tp_flags = Py_TPFLAGS_DEFAULT};
+static PyMethodDef inference_methods[] = {
+    {"__enter__", inference_enter, METH_NOARGS, NULL}, {"__exit__", inference_exit, METH_VARARGS, NULL}, {NULL}};
+static PyTypeObject inference_type = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "ember._C._InferenceMode",
+                                      .tp_basicsize = sizeof(inference_object),
+                                      .tp_new = inference_new,
+                                      .tp_dealloc = inference_dealloc,
+                                      .tp_methods = inference_methods,
+                                      .tp_flags = Py_TPFLAGS_DEFAULT};
 
 static PyObject *set_anomaly(PyObject *Py_UNUSED(m), PyObject *const *args, Py_ssize_t n) {
   int on = n > 0 ? PyObject_IsTrue(args[0]) : 0, check = n > 1 ? PyObject_IsTrue(args[1]) : 1;
@@ -191,10 +227,16 @@ static PyObject *set_anomaly(PyObject *Py_UNUSED(m), PyObject *const *args, Py_s
   em_priv_tls.anomaly = (uint8_t)(on ? 1 | (check ? 2 : 0) : 0);
   Py_RETURN_NONE;
 }
-static PyObject *is_anomaly(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) { return PyBool_FromLong(em_priv_tls.anomaly & 1); }
-static PyObject *is_anomaly_check(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) { return PyBool_FromLong(em_priv_tls.anomaly & 2); }
+static PyObject *is_anomaly(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) {
+  return PyBool_FromLong(em_priv_tls.anomaly & 1);
+}
+static PyObject *is_anomaly_check(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) {
+  return PyBool_FromLong(em_priv_tls.anomaly & 2);
+}
 static bool multithreading = true;
-static PyObject *is_multithreading(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) { return PyBool_FromLong(multithreading); }
+static PyObject *is_multithreading(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) {
+  return PyBool_FromLong(multithreading);
+}
 static PyObject *set_multithreading(PyObject *Py_UNUSED(m), PyObject *v) {
   int on = PyObject_IsTrue(v);
   if (on < 0) return NULL;
@@ -202,11 +244,15 @@ static PyObject *set_multithreading(PyObject *Py_UNUSED(m), PyObject *v) {
   Py_RETURN_NONE;
 }
 static PyObject *increment_version(PyObject *Py_UNUSED(m), PyObject *o) {
-  PyObject *seq = em_py_is_tensor(o) ? PyTuple_Pack(1, o) : PySequence_Fast(o, "increment_version expects a tensor or tensors");
+  PyObject *seq = em_py_is_tensor(o) ? PyTuple_Pack(1, o)
+                                     : PySequence_Fast(o, "increment_version expects a tensor or tensors");
   if (seq == NULL) return NULL;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(seq); i++) {
     PyObject *t = PySequence_Fast_GET_ITEM(seq, i);
-    if (!em_py_is_tensor(t)) { Py_DECREF(seq); return PyErr_Format(PyExc_TypeError, "increment_version expects each element of the iterable to be a tensor"); }
+    if (!em_py_is_tensor(t)) {
+      Py_DECREF(seq);
+      return PyErr_Format(PyExc_TypeError, "increment_version expects each element of the iterable to be a tensor");
+    }
     em_version_bump(em_py_t(t)->version);
   }
   Py_DECREF(seq);
@@ -215,7 +261,9 @@ static PyObject *increment_version(PyObject *Py_UNUSED(m), PyObject *o) {
 static PyObject *graph_task_id(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) {
   return em_priv_tls.engine == NULL ? PyLong_FromLong(-1) : PyLong_FromVoidPtr(em_priv_tls.engine);
 }
-static PyObject *current_node(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) { return em_py_node_wrap(em_engine_current_node()); }
+static PyObject *current_node(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) {
+  return em_py_node_wrap(em_engine_current_node());
+}
 
 static em_status run_callback(void *context) {
   PyGILState_STATE gil = PyGILState_Ensure();
@@ -242,18 +290,27 @@ static PyObject *gradient_edge(PyObject *Py_UNUSED(m), PyObject *o) {
 }
 
 static PyMethodDef functions[] = {
-  {"is_grad_enabled", is_grad_enabled, METH_NOARGS, NULL}, {"_set_grad_enabled", set_grad_enabled, METH_O, NULL},
-  {"is_inference_mode_enabled", is_inference_enabled, METH_NOARGS, NULL},
-  {"set_anomaly_enabled", (PyCFunction)(void *)set_anomaly, METH_FASTCALL, NULL}, {"is_anomaly_enabled", is_anomaly, METH_NOARGS, NULL},
-  {"is_anomaly_check_nan_enabled", is_anomaly_check, METH_NOARGS, NULL}, {"_is_multithreading_enabled", is_multithreading, METH_NOARGS, NULL},
-  {"_set_multithreading_enabled", set_multithreading, METH_O, NULL}, {"_increment_version", increment_version, METH_O, NULL},
-  {"_current_graph_task_id", graph_task_id, METH_NOARGS, NULL}, {"_current_autograd_node", current_node, METH_NOARGS, NULL},
-  {"_run_backward", (PyCFunction)(void *)run_backward, METH_VARARGS | METH_KEYWORDS, NULL}, {"_queue_callback", queue_callback, METH_O, NULL},
-  {"_gradient_edge", gradient_edge, METH_O, NULL}, {NULL}};
+    {"is_grad_enabled", is_grad_enabled, METH_NOARGS, NULL},
+    {"_set_grad_enabled", set_grad_enabled, METH_O, NULL},
+    {"is_inference_mode_enabled", is_inference_enabled, METH_NOARGS, NULL},
+    {"set_anomaly_enabled", (PyCFunction)(void *)set_anomaly, METH_FASTCALL, NULL},
+    {"is_anomaly_enabled", is_anomaly, METH_NOARGS, NULL},
+    {"is_anomaly_check_nan_enabled", is_anomaly_check, METH_NOARGS, NULL},
+    {"_is_multithreading_enabled", is_multithreading, METH_NOARGS, NULL},
+    {"_set_multithreading_enabled", set_multithreading, METH_O, NULL},
+    {"_increment_version", increment_version, METH_O, NULL},
+    {"_current_graph_task_id", graph_task_id, METH_NOARGS, NULL},
+    {"_current_autograd_node", current_node, METH_NOARGS, NULL},
+    {"_run_backward", (PyCFunction)(void *)run_backward, METH_VARARGS | METH_KEYWORDS, NULL},
+    {"_queue_callback", queue_callback, METH_O, NULL},
+    {"_gradient_edge", gradient_edge, METH_O, NULL},
+    {NULL}};
 
 int em_py_autograd_init(PyObject *module) {
   PyObject *autograd = PyModule_New("ember._C._autograd");
   if (autograd == NULL || PyType_Ready(&inference_type) < 0) return -1;
-  if (PyModule_AddObjectRef(module, "_InferenceMode", (PyObject *)&inference_type) < 0 || PyModule_AddFunctions(module, functions) < 0) return -1;
+  if (PyModule_AddObjectRef(module, "_InferenceMode", (PyObject *)&inference_type) < 0 ||
+      PyModule_AddFunctions(module, functions) < 0)
+    return -1;
   return em_py_hooks_init(autograd) < 0 ? -1 : PyModule_AddObject(module, "_autograd", autograd);
 }

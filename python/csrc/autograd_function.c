@@ -1,28 +1,38 @@
-// autograd_function.c: custom functions (torch.autograd.Function). ctx IS the Python face of the node: the node owns ctx,
-// ctx points back without owning, so that dropping the last output frees both. Saved outputs are kept without their
-// grad_fn (src/autograd/saved.h), so ctx may hold its own outputs through save_for_backward without a cycle.
+// autograd_function.c: custom functions (torch.autograd.Function). ctx IS the Python face of the node: the node owns
+// ctx, ctx points back without owning, so that dropping the last output frees both. Saved outputs are kept without
+// their grad_fn (src/autograd/saved.h), so ctx may hold its own outputs through save_for_backward without a cycle.
 #include "bridge.h"
 #include "core/iterator.h"
 
-typedef struct output_info { uint8_t dtype, ndim; em_device device; int64_t sizes[EM_MAX_DIMS]; } output_info;
+typedef struct output_info {
+  uint8_t dtype, ndim;
+  em_device device;
+  int64_t sizes[EM_MAX_DIMS];
+} output_info;
 
 typedef struct ctx_object {
-  PyObject_HEAD
-  struct function_node *node;   // borrowed: the node owns us; NULL before forward is over and after the node died
+  PyObject_HEAD struct function_node
+      *node;  // borrowed: the node owns us; NULL before forward is over and after the node died
   PyObject *to_save, *dirty, *non_differentiable, *needs_input_grad;
   PyObject *dict, *weakrefs;
-  em_saved *saved;              // nsaved entries
+  em_saved *saved;  // nsaved entries
   Py_ssize_t nsaved;
-  output_info **outputs;        // of each output, NULL for what is no tensor
-  Py_ssize_t noutputs, ninputs; // ninputs: all arguments of forward
+  output_info **outputs;         // of each output, NULL for what is no tensor
+  Py_ssize_t noutputs, ninputs;  // ninputs: all arguments of forward
   uint8_t *input_is_tensor;
   uint8_t materialize, released;
 } ctx_object;
 static PyTypeObject ctx_type;
 
-typedef struct function_node { em_node base; PyObject *ctx; } function_node;
+typedef struct function_node {
+  em_node base;
+  PyObject *ctx;
+} function_node;
 // A class of nodes for each Function: its name is what messages and graphs show.
-typedef struct function_class { em_node_class base; char name[96]; } function_class;
+typedef struct function_class {
+  em_node_class base;
+  char name[96];
+} function_class;
 
 static em_status function_apply(em_node *n, em_tensor *const *grads, em_tensor **out);
 
@@ -80,7 +90,8 @@ static PyObject *ctx_save(PyObject *o, PyObject *args) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++) {
     PyObject *x = PyTuple_GET_ITEM(args, i);
     if (x != Py_None && !em_py_is_tensor(x))
-      return PyErr_Format(PyExc_TypeError, "save_for_backward can only save variables, but argument %zd is of type %s", i, Py_TYPE(x)->tp_name);
+      return PyErr_Format(PyExc_TypeError, "save_for_backward can only save variables, but argument %zd is of type %s",
+                          i, Py_TYPE(x)->tp_name);
   }
   Py_XSETREF(((ctx_object *)o)->to_save, as_tuple(args));
   Py_RETURN_NONE;
@@ -104,10 +115,14 @@ static PyObject *get_saved_tensors(PyObject *o, void *Py_UNUSED(x)) {
   ctx_object *c = (ctx_object *)o;
   if (c->node == NULL && !c->released && c->to_save != NULL) return Py_NewRef(c->to_save);  // still inside forward
   if (c->released) {
-    PyErr_SetString(PyExc_RuntimeError, "Trying to backward through the graph a second time (or directly access saved tensors after they have "
-                    "already been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
-                    "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors after "
-                    "calling backward.");
+    PyErr_SetString(
+        PyExc_RuntimeError,
+        "Trying to backward through the graph a second time (or directly access saved tensors after they have "
+        "already been freed). Saved intermediate values of the graph are freed when you call .backward() or "
+        "autograd.grad(). Specify "
+        "retain_graph=True if you need to backward through the graph a second time or if you need to access saved "
+        "tensors after "
+        "calling backward.");
     return NULL;
   }
   PyObject *t = PyTuple_New(c->nsaved);
@@ -115,7 +130,10 @@ static PyObject *get_saved_tensors(PyObject *o, void *Py_UNUSED(x)) {
     em_tensor *x = NULL;
     em_status st = em_saved_unpack(&c->saved[i], (em_node *)c->node, &x);
     PyObject *w = st == EM_OK ? em_py_wrap(x) : em_py_raise(st);
-    if (w == NULL) { Py_CLEAR(t); break; }
+    if (w == NULL) {
+      Py_CLEAR(t);
+      break;
+    }
     PyTuple_SET_ITEM(t, i, w);
   }
   return t;
@@ -128,7 +146,9 @@ static int set_needs_input_grad(PyObject *o, PyObject *v, void *Py_UNUSED(x)) {
   Py_XSETREF(((ctx_object *)o)->needs_input_grad, Py_XNewRef(v));
   return 0;
 }
-static PyObject *get_materialize(PyObject *o, void *Py_UNUSED(x)) { return PyBool_FromLong(((ctx_object *)o)->materialize); }
+static PyObject *get_materialize(PyObject *o, void *Py_UNUSED(x)) {
+  return PyBool_FromLong(((ctx_object *)o)->materialize);
+}
 static PyObject *get_field(PyObject *o, void *offset) {
   PyObject *v = *(PyObject **)((char *)o + (size_t)offset);
   return Py_NewRef(v == NULL ? Py_None : v);
@@ -166,12 +186,23 @@ static const em_node_class *class_of(PyTypeObject *type) {
   PyObject *capsule = PyDict_GetItemString(type->tp_dict, "_ember_node_class");
   if (capsule != NULL) return PyCapsule_GetPointer(capsule, "ember.node_class");
   function_class *f = PyMem_Calloc(1, sizeof *f);
-  if (f == NULL) { PyErr_NoMemory(); return NULL; }
+  if (f == NULL) {
+    PyErr_NoMemory();
+    return NULL;
+  }
   snprintf(f->name, sizeof f->name, "%s", type->tp_name);
-  f->base = (em_node_class){.name = f->name, .apply = function_apply, .release_saved = function_release_saved, .destroy = function_destroy,
-                            .size = sizeof(function_node), .where = "a Python autograd.Function", .always_runs = 1};
+  f->base = (em_node_class){.name = f->name,
+                            .apply = function_apply,
+                            .release_saved = function_release_saved,
+                            .destroy = function_destroy,
+                            .size = sizeof(function_node),
+                            .where = "a Python autograd.Function",
+                            .always_runs = 1};
   capsule = PyCapsule_New(f, "ember.node_class", free_class);
-  if (capsule == NULL) { PyMem_Free(f); return NULL; }
+  if (capsule == NULL) {
+    PyMem_Free(f);
+    return NULL;
+  }
   int bad = PyDict_SetItemString(type->tp_dict, "_ember_node_class", capsule);
   Py_DECREF(capsule);
   return bad ? NULL : &f->base;
@@ -208,8 +239,8 @@ static int take_gradients(ctx_object *c, em_node *n, PyObject *result, em_tensor
   while (given > c->ninputs && PyTuple_GET_ITEM(t, given - 1) == Py_None) given--;  // extra Nones at the end are fine
   int bad = 0;
   if (given != c->ninputs) {
-    PyErr_Format(PyExc_RuntimeError, "function %s returned an incorrect number of gradients (expected %zd, got %zd)", n->cls->name, c->ninputs,
-                 PyTuple_GET_SIZE(t));
+    PyErr_Format(PyExc_RuntimeError, "function %s returned an incorrect number of gradients (expected %zd, got %zd)",
+                 n->cls->name, c->ninputs, PyTuple_GET_SIZE(t));
     bad = -1;
   }
   uint32_t edge = 0;
@@ -217,8 +248,11 @@ static int take_gradients(ctx_object *c, em_node *n, PyObject *result, em_tensor
     PyObject *g = PyTuple_GET_ITEM(t, i);
     if (!c->input_is_tensor[i]) {
       if (g == Py_None) continue;
-      PyErr_Format(PyExc_RuntimeError, "function %s returned a gradient different from None at position %zd, but the corresponding forward input was "
-                   "not a Variable", n->cls->name, i + 1);
+      PyErr_Format(PyExc_RuntimeError,
+                   "function %s returned a gradient different from None at position %zd, but the corresponding forward "
+                   "input was "
+                   "not a Variable",
+                   n->cls->name, i + 1);
       bad = -1;
     } else if (g != Py_None && !em_py_is_tensor(g)) {
       PyErr_Format(PyExc_RuntimeError, "expected Variable or None (got %s)", Py_TYPE(g)->tp_name);
@@ -267,7 +301,8 @@ static em_status note_output(ctx_object *c, Py_ssize_t i, const em_tensor *t) {
   return EM_OK;
 }
 
-// An input returned as it is, or an output that needs no gradient although it requires one: another tensor on its bytes.
+// An input returned as it is, or an output that needs no gradient although it requires one: another tensor on its
+// bytes.
 static em_status fresh_alias(PyObject **slot) {
   em_tensor *t = NULL;
   em_status st = em_tensor_alias(em_py_t(*slot), &t);
@@ -284,7 +319,8 @@ static em_status join_modified(em_node *n, uint32_t j, em_tensor *t) {
   if ((t->flags & EM_T_IS_VIEW) && t->meta->view->differentiable) return em_inplace_rebase(t, n);
   return em_node_set_history(n, j, t);
 }
-static em_status join_output(ctx_object *c, em_node *n, PyObject *inputs, Py_ssize_t j, PyObject **slot, Py_ssize_t count) {
+static em_status join_output(ctx_object *c, em_node *n, PyObject *inputs, Py_ssize_t j, PyObject **slot,
+                             Py_ssize_t count) {
   em_tensor *t = em_py_t(*slot);
   bool input = contains(inputs, *slot), modified = contains(c->dirty, *slot);
   if (contains(c->non_differentiable, *slot) || !em_dtype_is_differentiable(t->dtype) || n == NULL)
@@ -318,9 +354,15 @@ static em_status save_tensors(ctx_object *c, em_node *n) {
 
 static em_node *make_node(ctx_object *c, PyObject *inputs, uint32_t edges, em_status *status) {
   const em_node_class *cls = class_of(Py_TYPE(c));
-  if (cls == NULL) { *status = EM_ERR_FOREIGN; return NULL; }
+  if (cls == NULL) {
+    *status = EM_ERR_FOREIGN;
+    return NULL;
+  }
   em_node *n = em_node_new(cls, edges, (uint32_t)c->noutputs);
-  if (n == NULL) { *status = EM_NOMEM(cls->size); return NULL; }
+  if (n == NULL) {
+    *status = EM_NOMEM(cls->size);
+    return NULL;
+  }
   uint32_t e = 0;
   for (Py_ssize_t i = 0; *status == EM_OK && i < c->ninputs; i++)
     if (c->input_is_tensor[i]) *status = em_node_set_edge(n, e++, em_py_t(PyTuple_GET_ITEM(inputs, i)));
@@ -338,11 +380,15 @@ static PyObject *wrap_outputs(ctx_object *c, PyObject *inputs, PyObject *raw, ui
   Py_ssize_t count = PyTuple_GET_SIZE(outputs);
   if (tuple && outputs == raw) {  // GetSlice hands the same tuple back: entries may be replaced, so a copy
     PyObject *copy = PyTuple_New(count);
-    for (Py_ssize_t i = 0; copy != NULL && i < count; i++) PyTuple_SET_ITEM(copy, i, Py_NewRef(PyTuple_GET_ITEM(outputs, i)));
+    for (Py_ssize_t i = 0; copy != NULL && i < count; i++)
+      PyTuple_SET_ITEM(copy, i, Py_NewRef(PyTuple_GET_ITEM(outputs, i)));
     Py_SETREF(outputs, copy);
     if (outputs == NULL) return NULL;
   }
-  if ((c->outputs = PyMem_Calloc((size_t)count + 1, sizeof *c->outputs)) == NULL) { Py_DECREF(outputs); return PyErr_NoMemory(); }
+  if ((c->outputs = PyMem_Calloc((size_t)count + 1, sizeof *c->outputs)) == NULL) {
+    Py_DECREF(outputs);
+    return PyErr_NoMemory();
+  }
   c->noutputs = count;
   if (records) {
     n = make_node(c, inputs, edges, &st);
@@ -378,7 +424,8 @@ fail:
 
 // ---------------------------------------------------------------- Function.apply
 static bool has_setup_context(PyObject *cls) {
-  PyObject *own = PyObject_GetAttrString(cls, "setup_context"), *base = PyObject_GetAttrString((PyObject *)&ctx_type, "_default_setup_context");
+  PyObject *own = PyObject_GetAttrString(cls, "setup_context"),
+           *base = PyObject_GetAttrString((PyObject *)&ctx_type, "_default_setup_context");
   bool yes = own != NULL && base != NULL && own != base;
   if (own == NULL || base == NULL) PyErr_Clear();
   Py_XDECREF(own);
@@ -413,7 +460,10 @@ static int read_inputs(ctx_object *c, PyObject *args, uint32_t *edges, bool *rec
   c->ninputs = n;
   c->input_is_tensor = PyMem_Calloc((size_t)n + 1, 1);
   c->needs_input_grad = PyTuple_New(n);
-  if (c->input_is_tensor == NULL || c->needs_input_grad == NULL) { PyErr_NoMemory(); return -1; }
+  if (c->input_is_tensor == NULL || c->needs_input_grad == NULL) {
+    PyErr_NoMemory();
+    return -1;
+  }
   *edges = 0;
   *records = false;
   for (Py_ssize_t i = 0; i < n; i++) {
@@ -452,20 +502,35 @@ static PyObject *default_setup_context(PyObject *Py_UNUSED(none), PyObject *Py_U
   return NULL;
 }
 
-#define FIELD(name) {#name, get_field, set_field, NULL, (void *)offsetof(ctx_object, name)}
-static PyMethodDef methods[] = {
-  {"apply", function_apply_class, METH_CLASS | METH_VARARGS, NULL}, {"save_for_backward", ctx_save, METH_VARARGS, NULL},
-  {"mark_dirty", ctx_mark_dirty, METH_VARARGS, NULL}, {"mark_non_differentiable", ctx_mark_non_differentiable, METH_VARARGS, NULL},
-  {"set_materialize_grads", ctx_set_materialize, METH_O, NULL},
-  {"_default_setup_context", default_setup_context, METH_STATIC | METH_VARARGS, NULL}, {NULL}};
-static PyGetSetDef getset[] = {
-  {"saved_tensors", get_saved_tensors}, {"saved_variables", get_saved_tensors}, {"needs_input_grad", get_needs_input_grad, set_needs_input_grad},
-  {"materialize_grads", get_materialize}, FIELD(to_save), {"dirty_tensors", get_field, set_field, NULL, (void *)offsetof(ctx_object, dirty)},
-  FIELD(non_differentiable), {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict}, {NULL}};
-static PyTypeObject ctx_type = {
-  PyVarObject_HEAD_INIT(NULL, 0).tp_name = "ember._C._FunctionBase", .tp_basicsize = sizeof(ctx_object), .tp_new = ctx_new, .tp_dealloc = ctx_dealloc,
-  .tp_traverse = ctx_traverse, .tp_clear = ctx_clear, .tp_methods = methods, .tp_getset = getset, .tp_dictoffset = offsetof(ctx_object, dict),
-  .tp_weaklistoffset = offsetof(ctx_object, weakrefs), .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC};
+#define FIELD(name)                                                                                                    \
+  { #name, get_field, set_field, NULL, (void *)offsetof(ctx_object, name) }
+static PyMethodDef methods[] = {{"apply", function_apply_class, METH_CLASS | METH_VARARGS, NULL},
+                                {"save_for_backward", ctx_save, METH_VARARGS, NULL},
+                                {"mark_dirty", ctx_mark_dirty, METH_VARARGS, NULL},
+                                {"mark_non_differentiable", ctx_mark_non_differentiable, METH_VARARGS, NULL},
+                                {"set_materialize_grads", ctx_set_materialize, METH_O, NULL},
+                                {"_default_setup_context", default_setup_context, METH_STATIC | METH_VARARGS, NULL},
+                                {NULL}};
+static PyGetSetDef getset[] = {{"saved_tensors", get_saved_tensors},
+                               {"saved_variables", get_saved_tensors},
+                               {"needs_input_grad", get_needs_input_grad, set_needs_input_grad},
+                               {"materialize_grads", get_materialize},
+                               FIELD(to_save),
+                               {"dirty_tensors", get_field, set_field, NULL, (void *)offsetof(ctx_object, dirty)},
+                               FIELD(non_differentiable),
+                               {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict},
+                               {NULL}};
+static PyTypeObject ctx_type = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "ember._C._FunctionBase",
+                                .tp_basicsize = sizeof(ctx_object),
+                                .tp_new = ctx_new,
+                                .tp_dealloc = ctx_dealloc,
+                                .tp_traverse = ctx_traverse,
+                                .tp_clear = ctx_clear,
+                                .tp_methods = methods,
+                                .tp_getset = getset,
+                                .tp_dictoffset = offsetof(ctx_object, dict),
+                                .tp_weaklistoffset = offsetof(ctx_object, weakrefs),
+                                .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC};
 
 int em_py_ctx_init(PyObject *module) {
   if (PyType_Ready(&ctx_type) < 0) return -1;

@@ -1,5 +1,5 @@
-// autograd_hooks.c: Python callables as hooks of tensors and nodes, saved-tensor hooks, and the handles that remove them.
-// A hook's context is the callable; exceptions travel through the engine as EM_ERR_FOREIGN.
+// autograd_hooks.c: Python callables as hooks of tensors and nodes, saved-tensor hooks, and the handles that remove
+// them. A hook's context is the callable; exceptions travel through the engine as EM_ERR_FOREIGN.
 #include "bridge.h"
 
 // ---------------------------------------------------------------- calling
@@ -54,10 +54,13 @@ static em_status take_grads(PyObject *r, int64_t n, em_tensor **out, bool *repla
   if (r != Py_None) {
     PyObject *t = PyTuple_Check(r) || PyList_Check(r) ? PySequence_Tuple(r) : PyTuple_Pack(1, r);
     if (t == NULL || PyTuple_GET_SIZE(t) != n) {
-      if (t != NULL) PyErr_Format(PyExc_RuntimeError, "hook has returned an incorrect number of values (got %zd, but expected %lld)", PyTuple_GET_SIZE(t), (long long)n);
+      if (t != NULL)
+        PyErr_Format(PyExc_RuntimeError, "hook has returned an incorrect number of values (got %zd, but expected %lld)",
+                     PyTuple_GET_SIZE(t), (long long)n);
       st = EM_ERR_FOREIGN;
     }
-    for (int64_t i = 0; st == EM_OK && i < n; i++) st = grad_result(Py_NewRef(PyTuple_GET_ITEM(t, i)), "node hook", &out[i]);
+    for (int64_t i = 0; st == EM_OK && i < n; i++)
+      st = grad_result(Py_NewRef(PyTuple_GET_ITEM(t, i)), "node hook", &out[i]);
     *replaced = st == EM_OK;
     Py_XDECREF(t);
   }
@@ -74,8 +77,8 @@ static em_status call_node_prehook(void *context, em_tensor *const *grads, int64
   return st;
 }
 // PyTorch calls node hooks with (gradients of inputs, gradients of outputs).
-static em_status call_node_posthook(void *context, em_tensor *const *grads_out, int64_t n_out, em_tensor *const *grads_in, int64_t n_in,
-                                    em_tensor **out, bool *replaced) {
+static em_status call_node_posthook(void *context, em_tensor *const *grads_out, int64_t n_out,
+                                    em_tensor *const *grads_in, int64_t n_in, em_tensor **out, bool *replaced) {
   PyGILState_STATE gil = PyGILState_Ensure();
   PyObject *a = grads_tuple(grads_out, n_out), *b = grads_tuple(grads_in, n_in);
   PyObject *r = a == NULL || b == NULL ? NULL : PyObject_CallFunctionObjArgs(context, a, b, NULL);
@@ -89,8 +92,7 @@ static em_status call_node_posthook(void *context, em_tensor *const *grads_out, 
 // ---------------------------------------------------------------- handles
 enum { HANDLE_TENSOR, HANDLE_ACCUMULATE, HANDLE_NODE };
 typedef struct handle_object {
-  PyObject_HEAD
-  uint64_t id;
+  PyObject_HEAD uint64_t id;
   uint8_t kind, removed;
   PyObject *tensor;  // weak reference: a handle keeps nothing alive
   em_node *node;     // owned, for node hooks
@@ -131,13 +133,20 @@ static void handle_dealloc(PyObject *o) {
   PyObject_Free(o);
 }
 static PyObject *handle_enter(PyObject *o, PyObject *Py_UNUSED(none)) { return Py_NewRef(o); }
-static PyObject *handle_id(PyObject *o, void *Py_UNUSED(c)) { return PyLong_FromUnsignedLongLong(((handle_object *)o)->id); }
-static PyMethodDef handle_methods[] = {
-  {"remove", handle_remove, METH_NOARGS, NULL}, {"__enter__", handle_enter, METH_NOARGS, NULL}, {"__exit__", handle_remove, METH_VARARGS, NULL}, {NULL}};
+static PyObject *handle_id(PyObject *o, void *Py_UNUSED(c)) {
+  return PyLong_FromUnsignedLongLong(((handle_object *)o)->id);
+}
+static PyMethodDef handle_methods[] = {{"remove", handle_remove, METH_NOARGS, NULL},
+                                       {"__enter__", handle_enter, METH_NOARGS, NULL},
+                                       {"__exit__", handle_remove, METH_VARARGS, NULL},
+                                       {NULL}};
 static PyGetSetDef handle_getset[] = {{"id", handle_id}, {NULL}};
-static PyTypeObject handle_type = {
-  PyVarObject_HEAD_INIT(NULL, 0).tp_name = "ember.utils.hooks.RemovableHandle", .tp_basicsize = sizeof(handle_object), .tp_dealloc = handle_dealloc,
-  .tp_methods = handle_methods, .tp_getset = handle_getset, .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION};
+static PyTypeObject handle_type = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "ember.utils.hooks.RemovableHandle",
+                                   .tp_basicsize = sizeof(handle_object),
+                                   .tp_dealloc = handle_dealloc,
+                                   .tp_methods = handle_methods,
+                                   .tp_getset = handle_getset,
+                                   .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION};
 
 // ---------------------------------------------------------------- registering
 static bool callable(PyObject *fn) {
@@ -205,7 +214,9 @@ PyObject *em_py_register_node_prehook(PyObject *self, PyObject *fn) {
 }
 
 // ---------------------------------------------------------------- hooks on saved tensors
-typedef struct saved_context { PyObject *pack, *unpack; } saved_context;
+typedef struct saved_context {
+  PyObject *pack, *unpack;
+} saved_context;
 
 static em_status call_pack(void *context, em_tensor *t, void **packed) {
   PyGILState_STATE gil = PyGILState_Ensure();
@@ -222,7 +233,9 @@ static em_status call_unpack(void *context, void *packed, em_tensor **out) {
   em_status st = EM_OK;
   if (r == NULL) st = em_py_foreign();
   else if (!em_py_is_tensor(r)) {
-    PyErr_Format(PyExc_TypeError, "Output of saved tensor unpack_hook expected to be a Tensor but got result of type %s", Py_TYPE(r)->tp_name);
+    PyErr_Format(PyExc_TypeError,
+                 "Output of saved tensor unpack_hook expected to be a Tensor but got result of type %s",
+                 Py_TYPE(r)->tp_name);
     st = EM_ERR_FOREIGN;
   } else {
     *out = em_tensor_retain(em_py_t(r));
@@ -246,8 +259,14 @@ static void hooks_release(em_saved_hooks *h) {
 
 static PyObject *disabled_text;  // keeps the message's bytes alive
 static PyObject *push_saved_hooks(PyObject *Py_UNUSED(m), PyObject *const *args, Py_ssize_t n) {
-  if (n != 2) { PyErr_SetString(PyExc_TypeError, "expected a pack hook and an unpack hook"); return NULL; }
-  if (disabled_text != NULL) { PyErr_SetObject(PyExc_RuntimeError, disabled_text); return NULL; }
+  if (n != 2) {
+    PyErr_SetString(PyExc_TypeError, "expected a pack hook and an unpack hook");
+    return NULL;
+  }
+  if (disabled_text != NULL) {
+    PyErr_SetObject(PyExc_RuntimeError, disabled_text);
+    return NULL;
+  }
   em_saved_hooks *h = em_alloc(sizeof *h);
   saved_context *c = em_alloc(sizeof *c);
   if (h == NULL || c == NULL) {
@@ -278,8 +297,14 @@ static PyObject *pop_saved_hooks(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(non
 
 // disable_saved_tensors_hooks(message): none may be active, and none may be pushed.
 static PyObject *saved_hooks_disable(PyObject *Py_UNUSED(m), PyObject *text) {
-  if (!PyUnicode_Check(text)) { PyErr_SetString(PyExc_TypeError, "expected a message"); return NULL; }
-  if (em_priv_tls.saved_hooks != NULL) { PyErr_SetObject(PyExc_RuntimeError, text); return NULL; }
+  if (!PyUnicode_Check(text)) {
+    PyErr_SetString(PyExc_TypeError, "expected a message");
+    return NULL;
+  }
+  if (em_priv_tls.saved_hooks != NULL) {
+    PyErr_SetObject(PyExc_RuntimeError, text);
+    return NULL;
+  }
   Py_XSETREF(disabled_text, Py_NewRef(text));
   Py_RETURN_NONE;
 }
@@ -292,12 +317,16 @@ static PyObject *saved_hooks_message(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED
 }
 
 static PyMethodDef functions[] = {
-  {"_push_saved_tensors_default_hooks", (PyCFunction)(void *)push_saved_hooks, METH_FASTCALL, NULL},
-  {"_pop_saved_tensors_default_hooks", pop_saved_hooks, METH_NOARGS, NULL}, {"_saved_tensors_hooks_disable", saved_hooks_disable, METH_O, NULL},
-  {"_saved_tensors_hooks_enable", saved_hooks_enable, METH_NOARGS, NULL},
-  {"_saved_tensors_hooks_get_disabled_error_message", saved_hooks_message, METH_NOARGS, NULL}, {NULL}};
+    {"_push_saved_tensors_default_hooks", (PyCFunction)(void *)push_saved_hooks, METH_FASTCALL, NULL},
+    {"_pop_saved_tensors_default_hooks", pop_saved_hooks, METH_NOARGS, NULL},
+    {"_saved_tensors_hooks_disable", saved_hooks_disable, METH_O, NULL},
+    {"_saved_tensors_hooks_enable", saved_hooks_enable, METH_NOARGS, NULL},
+    {"_saved_tensors_hooks_get_disabled_error_message", saved_hooks_message, METH_NOARGS, NULL},
+    {NULL}};
 
 int em_py_hooks_init(PyObject *autograd) {
-  if (PyType_Ready(&handle_type) < 0 || PyModule_AddObjectRef(autograd, "RemovableHandle", (PyObject *)&handle_type) < 0) return -1;
+  if (PyType_Ready(&handle_type) < 0 ||
+      PyModule_AddObjectRef(autograd, "RemovableHandle", (PyObject *)&handle_type) < 0)
+    return -1;
   return PyModule_AddFunctions(autograd, functions);
 }

@@ -3,9 +3,8 @@
 #include "bridge.h"
 
 typedef struct node_object {
-  PyObject_HEAD
-  em_node *node;       // owned
-  PyObject *metadata;  // dict, made when asked for
+  PyObject_HEAD em_node *node;  // owned
+  PyObject *metadata;           // dict, made when asked for
   PyObject *weakrefs;
 } node_object;
 static PyTypeObject node_type;
@@ -42,10 +41,14 @@ static PyObject *get_saved(PyObject *o, void *field) {
   if (f->kind == EM_SAVED_TENSOR) return saved_one((em_saved *)((char *)n + f->offset), n);
   if (f->kind == EM_SAVED_TENSOR_LIST) return saved_list((em_saved_list *)((char *)n + f->offset), n);
   if (n->flags & EM_NODE_RELEASED) {
-    PyErr_SetString(PyExc_RuntimeError, "Trying to backward through the graph a second time (or directly access saved tensors after they have "
-                    "already been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
-                    "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors after "
-                    "calling backward.");
+    PyErr_SetString(
+        PyExc_RuntimeError,
+        "Trying to backward through the graph a second time (or directly access saved tensors after they have "
+        "already been freed). Saved intermediate values of the graph are freed when you call .backward() or "
+        "autograd.grad(). Specify "
+        "retain_graph=True if you need to backward through the graph a second time or if you need to access saved "
+        "tensors after "
+        "calling backward.");
     return NULL;
   }
   em_value v = em_value_none();
@@ -63,7 +66,11 @@ static int add_saved(PyTypeObject *type, const em_node_class *cls) {
     PyGetSetDef *d = PyMem_Calloc(1, sizeof *d);  // lives as long as the type: for ever
     size_t n = strlen(cls->fields[i].name) + 8;
     char *name = d == NULL ? NULL : PyMem_Malloc(n);
-    if (name == NULL) { PyMem_Free(d); PyErr_NoMemory(); return -1; }
+    if (name == NULL) {
+      PyMem_Free(d);
+      PyErr_NoMemory();
+      return -1;
+    }
     snprintf(name, n, "_saved_%s", cls->fields[i].name);
     *d = (PyGetSetDef){name, get_saved, NULL, NULL, (void *)&cls->fields[i]};
     PyObject *o = PyDescr_NewGetSet(type, d);
@@ -79,8 +86,10 @@ static PyTypeObject *type_of(const em_node_class *cls) {
   PyObject *key = PyLong_FromVoidPtr((void *)cls);
   PyObject *type = key == NULL ? NULL : PyDict_GetItemWithError(class_types, key);
   if (type == NULL && key != NULL && !PyErr_Occurred()) {
-    type = PyObject_CallFunction((PyObject *)&PyType_Type, "s(O){s(),ss}", cls->name, &node_type, "__slots__", "__module__", "ember.autograd");
-    if (type != NULL && (add_saved((PyTypeObject *)type, cls) < 0 || PyDict_SetItem(class_types, key, type) < 0)) Py_CLEAR(type);
+    type = PyObject_CallFunction((PyObject *)&PyType_Type, "s(O){s(),ss}", cls->name, &node_type, "__slots__",
+                                 "__module__", "ember.autograd");
+    if (type != NULL && (add_saved((PyTypeObject *)type, cls) < 0 || PyDict_SetItem(class_types, key, type) < 0))
+      Py_CLEAR(type);
     Py_XDECREF(type);  // class_types keeps it
   }
   Py_XDECREF(key);
@@ -111,7 +120,11 @@ static void node_dealloc(PyObject *self) {
   }
   Py_TYPE(self)->tp_free(self);
 }
-typedef struct visit_arg { visitproc visit; void *arg; int result; } visit_arg;
+typedef struct visit_arg {
+  visitproc visit;
+  void *arg;
+  int result;
+} visit_arg;
 static int visit_context(void *context, void *arg) {
   visit_arg *v = arg;
   return context != NULL && v->result == 0 ? (v->result = v->visit(context, v->arg)) : 0;
@@ -148,7 +161,10 @@ static PyObject *n_next_functions(PyObject *o, void *Py_UNUSED(c)) {
   for (uint32_t i = 0; t != NULL && i < n->n_edges; i++) {
     PyObject *f = em_py_node_wrap(n->edges[i].node);
     PyObject *pair = f == NULL ? NULL : Py_BuildValue("(NI)", f, n->edges[i].node == NULL ? 0 : n->edges[i].nr);
-    if (pair == NULL) { Py_CLEAR(t); break; }
+    if (pair == NULL) {
+      Py_CLEAR(t);
+      break;
+    }
     PyTuple_SET_ITEM(t, i, pair);
   }
   return t;
@@ -158,9 +174,13 @@ static PyObject *n_input_metadata(PyObject *o, void *Py_UNUSED(c)) {
   PyObject *l = n == NULL ? NULL : PyList_New(n->n_inputs);
   for (uint32_t i = 0; l != NULL && i < n->n_inputs; i++) {
     const em_input_meta *m = &n->inputs[i];
-    PyObject *d = m->known ? Py_BuildValue("{sNsNsN}", "shape", em_py_size_new(m->ndim, m->sizes), "dtype", em_py_dtype_new_ref(m->dtype),
-                                           "device", em_py_device_new(m->device)) : Py_NewRef(Py_None);
-    if (d == NULL) { Py_CLEAR(l); break; }
+    PyObject *d = m->known ? Py_BuildValue("{sNsNsN}", "shape", em_py_size_new(m->ndim, m->sizes), "dtype",
+                                           em_py_dtype_new_ref(m->dtype), "device", em_py_device_new(m->device))
+                           : Py_NewRef(Py_None);
+    if (d == NULL) {
+      Py_CLEAR(l);
+      break;
+    }
     PyList_SET_ITEM(l, i, d);
   }
   return l;
@@ -174,7 +194,8 @@ static PyObject *n_metadata(PyObject *o, void *Py_UNUSED(c)) {
 static PyObject *n_variable(PyObject *o, void *Py_UNUSED(c)) {
   em_node *n = need_node(o);
   if (n == NULL) return NULL;
-  if (n->cls != &em_class_accumulate_grad) return PyErr_Format(PyExc_AttributeError, "'%s' object has no attribute 'variable'", Py_TYPE(o)->tp_name);
+  if (n->cls != &em_class_accumulate_grad)
+    return PyErr_Format(PyExc_AttributeError, "'%s' object has no attribute 'variable'", Py_TYPE(o)->tp_name);
   return em_py_wrap_borrowed(em_priv_accumulate_variable(n));
 }
 
@@ -183,7 +204,8 @@ static PyObject *node_call(PyObject *o, PyObject *args, PyObject *Py_UNUSED(kw))
   em_node *n = need_node(o);
   if (n == NULL) return NULL;
   Py_ssize_t given = PyTuple_GET_SIZE(args);
-  if ((uint32_t)given != n->n_inputs) return PyErr_Format(PyExc_TypeError, "%s expected %u gradients, got %zd", n->cls->name, n->n_inputs, given);
+  if ((uint32_t)given != n->n_inputs)
+    return PyErr_Format(PyExc_TypeError, "%s expected %u gradients, got %zd", n->cls->name, n->n_inputs, given);
   em_tensor **grads = PyMem_Calloc((size_t)given + n->n_edges + 1, sizeof *grads), **out = grads + given;
   if (grads == NULL) return PyErr_NoMemory();
   PyObject *r = NULL;
@@ -209,18 +231,26 @@ done:
   return r;
 }
 
-PyMethodDef em_py_node_methods[] = {
-  {"name", n_name, METH_NOARGS, NULL}, {"_sequence_nr", n_sequence_nr, METH_NOARGS, NULL}, {"register_hook", em_py_register_node_hook, METH_O, NULL},
-  {"register_prehook", em_py_register_node_prehook, METH_O, NULL}, {NULL}};
+PyMethodDef em_py_node_methods[] = {{"name", n_name, METH_NOARGS, NULL},
+                                    {"_sequence_nr", n_sequence_nr, METH_NOARGS, NULL},
+                                    {"register_hook", em_py_register_node_hook, METH_O, NULL},
+                                    {"register_prehook", em_py_register_node_prehook, METH_O, NULL},
+                                    {NULL}};
 PyGetSetDef em_py_node_getset[] = {
-  {"next_functions", n_next_functions}, {"_input_metadata", n_input_metadata}, {"metadata", n_metadata}, {NULL}};
+    {"next_functions", n_next_functions}, {"_input_metadata", n_input_metadata}, {"metadata", n_metadata}, {NULL}};
 static PyGetSetDef variable_getset[] = {{"variable", n_variable}, {NULL}};
 
-static PyTypeObject node_type = {
-  PyVarObject_HEAD_INIT(NULL, 0).tp_name = "ember.autograd.Node", .tp_basicsize = sizeof(node_object), .tp_dealloc = node_dealloc,
-  .tp_traverse = node_traverse, .tp_clear = node_clear, .tp_repr = node_repr, .tp_call = node_call, .tp_methods = em_py_node_methods,
-  .tp_getset = em_py_node_getset, .tp_weaklistoffset = offsetof(node_object, weakrefs),
-  .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC};
+static PyTypeObject node_type = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "ember.autograd.Node",
+                                 .tp_basicsize = sizeof(node_object),
+                                 .tp_dealloc = node_dealloc,
+                                 .tp_traverse = node_traverse,
+                                 .tp_clear = node_clear,
+                                 .tp_repr = node_repr,
+                                 .tp_call = node_call,
+                                 .tp_methods = em_py_node_methods,
+                                 .tp_getset = em_py_node_getset,
+                                 .tp_weaklistoffset = offsetof(node_object, weakrefs),
+                                 .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC};
 
 int em_py_node_init(PyObject *module) {
   if ((class_types = PyDict_New()) == NULL || PyType_Ready(&node_type) < 0) return -1;

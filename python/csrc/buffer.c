@@ -18,8 +18,9 @@ static PyObject *s_array_struct;
 
 bool em_py_is_array(PyObject *o) {
   PyTypeObject *type = Py_TYPE(o);
-  if (em_py_is_tensor(o) || type == &PyLong_Type || type == &PyFloat_Type || type == &PyList_Type || type == &PyTuple_Type ||
-      type == &PySlice_Type || PyUnicode_Check(o)) return false;
+  if (em_py_is_tensor(o) || type == &PyLong_Type || type == &PyFloat_Type || type == &PyList_Type ||
+      type == &PyTuple_Type || type == &PySlice_Type || PyUnicode_Check(o))
+    return false;
   return !em_py_is_numpy_scalar(o) && _PyType_Lookup(type, s_array_struct) != NULL;
 }
 
@@ -35,31 +36,44 @@ static void drop_owner(void *context, void *Py_UNUSED(data)) { em_py_decref_anyw
 
 static int check_array(const array_struct *a, PyObject *o) {
   if (!(a->flags & ARRAY_NOTSWAPPED)) {
-    PyErr_SetString(PyExc_ValueError, "given numpy array has byte order different from the native byte order. Conversion between byte orders is "
-                    "currently not supported.");
+    PyErr_SetString(
+        PyExc_ValueError,
+        "given numpy array has byte order different from the native byte order. Conversion between byte orders is "
+        "currently not supported.");
     return -1;
   }
   for (int i = 0; i < a->nd; i++) {
     if (a->strides[i] < 0) {
-      PyErr_SetString(PyExc_ValueError, "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
-                      "currently supported. (You can probably work around this by making a copy of your array  with array.copy().) ");
+      PyErr_SetString(
+          PyExc_ValueError,
+          "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
+          "currently supported. (You can probably work around this by making a copy of your array  with "
+          "array.copy().) ");
       return -1;
     }
     if (a->strides[i] % a->itemsize != 0) {
-      PyErr_SetString(PyExc_ValueError, "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate "
-                      "the memory.");
+      PyErr_SetString(
+          PyExc_ValueError,
+          "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate "
+          "the memory.");
       return -1;
     }
   }
   if (!(a->flags & ARRAY_WRITEABLE))
-    return PyErr_WarnEx(PyExc_UserWarning, "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means "
-                        "writing to this tensor will result in undefined behavior. You may want to copy the array to protect its data or make it "
-                        "writable before converting it to a tensor. This type of warning will be suppressed for the rest of this program.", 1);
+    return PyErr_WarnEx(
+        PyExc_UserWarning,
+        "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means "
+        "writing to this tensor will result in undefined behavior. You may want to copy the array to protect its data "
+        "or make it "
+        "writable before converting it to a tensor. This type of warning will be suppressed for the rest of this "
+        "program.",
+        1);
   (void)o;
   return 0;
 }
 
-static em_status window_over(PyObject *owner, void *data, int dtype, int nd, const int64_t *sizes, const int64_t *strides, em_tensor **out) {
+static em_status window_over(PyObject *owner, void *data, int dtype, int nd, const int64_t *sizes,
+                             const int64_t *strides, em_tensor **out) {
   em_storage *s = NULL;
   size_t bytes;
   em_status st = em_shape_storage_bytes(nd, sizes, strides, 0, em_dtype_size(dtype), &bytes);
@@ -74,17 +88,23 @@ static em_status window_over(PyObject *owner, void *data, int dtype, int nd, con
 int em_py_array_tensor(PyObject *o, bool copy, em_tensor **out) {
   int64_t sizes[EM_MAX_DIMS], strides[EM_MAX_DIMS];
   PyObject *capsule = PyObject_GetAttr(o, s_array_struct);
-  if (capsule == NULL) { PyErr_Clear(); return 0; }
+  if (capsule == NULL) {
+    PyErr_Clear();
+    return 0;
+  }
   const array_struct *a = PyCapsule_CheckExact(capsule) ? PyCapsule_GetPointer(capsule, NULL) : NULL;
   int result = -1, dtype = a == NULL ? EM_DTYPE_NONE : dtype_of(a->kind, a->itemsize);
   if (a == NULL || a->nd > EM_MAX_DIMS) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "invalid __array_struct__");
   } else if (dtype < 0) {
-    PyObject *type = PyObject_GetAttrString(o, "dtype"), *scalar = type == NULL ? NULL : PyObject_GetAttrString(type, "type");
+    PyObject *type = PyObject_GetAttrString(o, "dtype"),
+             *scalar = type == NULL ? NULL : PyObject_GetAttrString(type, "type");
     PyErr_Clear();
-    PyErr_Format(PyExc_TypeError, "can't convert np.ndarray of type %s. The only supported types are: float64, float32, float16, complex64, "
-                 "complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool.",
-                 scalar != NULL && PyType_Check(scalar) ? ((PyTypeObject *)scalar)->tp_name : "numpy.void");
+    PyErr_Format(
+        PyExc_TypeError,
+        "can't convert np.ndarray of type %s. The only supported types are: float64, float32, float16, complex64, "
+        "complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool.",
+        scalar != NULL && PyType_Check(scalar) ? ((PyTypeObject *)scalar)->tp_name : "numpy.void");
     Py_XDECREF(type);
     Py_XDECREF(scalar);
   } else if (check_array(a, o) == 0) {
@@ -125,32 +145,54 @@ static void drop_view(void *context, void *Py_UNUSED(data)) {
 
 em_status em_py_buffer_tensor(PyObject *o, int dtype, int64_t count, int64_t offset, bool copy, em_tensor **out) {
   Py_buffer *view = PyMem_Malloc(sizeof *view);
-  if (view == NULL) { PyErr_NoMemory(); return EM_ERR_FOREIGN; }
+  if (view == NULL) {
+    PyErr_NoMemory();
+    return EM_ERR_FOREIGN;
+  }
   em_status st = EM_OK;
   em_storage *s = NULL;
   em_tensor *t = NULL;
   if (PyObject_GetBuffer(o, view, PyBUF_WRITABLE) < 0) {
     PyErr_Clear();
-    if (PyObject_GetBuffer(o, view, PyBUF_SIMPLE) < 0) { PyMem_Free(view); return EM_ERR_FOREIGN; }
-    if (PyErr_WarnEx(PyExc_UserWarning, "The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you can "
-                     "write to the underlying (supposedly non-writable) buffer using the tensor. You may want to copy the buffer to protect its "
-                     "data or make it writable before converting it to a tensor. This type of warning will be suppressed for the rest of this "
-                     "program.", 1) < 0) { st = EM_ERR_FOREIGN; goto fail; }
+    if (PyObject_GetBuffer(o, view, PyBUF_SIMPLE) < 0) {
+      PyMem_Free(view);
+      return EM_ERR_FOREIGN;
+    }
+    if (PyErr_WarnEx(
+            PyExc_UserWarning,
+            "The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you can "
+            "write to the underlying (supposedly non-writable) buffer using the tensor. You may want to copy the "
+            "buffer to protect its "
+            "data or make it writable before converting it to a tensor. This type of warning will be suppressed for "
+            "the rest of this "
+            "program.",
+            1) < 0) {
+      st = EM_ERR_FOREIGN;
+      goto fail;
+    }
   }
   int64_t item = (int64_t)em_dtype_size(dtype), len = view->len, left = len - offset;
-  if (len == 0) EM_FAIL(EM_ERR_VALUE, "both buffer length (%lld) and count (%lld) must not be 0", (long long)len, (long long)count);
+  if (len == 0)
+    EM_FAIL(EM_ERR_VALUE, "both buffer length (%lld) and count (%lld) must not be 0", (long long)len, (long long)count);
   if (offset < 0 || offset >= len)
-    EM_FAIL(EM_ERR_VALUE, "offset (%lld bytes) must be non-negative and no greater than buffer length (%lld bytes) minus 1", (long long)offset, (long long)len);
+    EM_FAIL(EM_ERR_VALUE,
+            "offset (%lld bytes) must be non-negative and no greater than buffer length (%lld bytes) minus 1",
+            (long long)offset, (long long)len);
   if (count < 0 && left % item != 0)
-    EM_FAIL(EM_ERR_VALUE, "buffer length (%lld bytes) after offset (%lld bytes) must be a multiple of element size (%lld)", (long long)len,
-            (long long)offset, (long long)item);
+    EM_FAIL(EM_ERR_VALUE,
+            "buffer length (%lld bytes) after offset (%lld bytes) must be a multiple of element size (%lld)",
+            (long long)len, (long long)offset, (long long)item);
   if (count == 0) EM_FAIL(EM_ERR_VALUE, "both buffer length (%lld) and count (0) must not be 0", (long long)len);
   if (count < 0) count = left / item;
   if (count > left / item)
-    EM_FAIL(EM_ERR_VALUE, "requested buffer length (%lld * %lld bytes) after offset (%lld bytes) must not be greater than actual buffer length (%lld "
-            "bytes)", (long long)count, (long long)item, (long long)offset, (long long)len);
+    EM_FAIL(EM_ERR_VALUE,
+            "requested buffer length (%lld * %lld bytes) after offset (%lld bytes) must not be greater than actual "
+            "buffer length (%lld "
+            "bytes)",
+            (long long)count, (long long)item, (long long)offset, (long long)len);
   int64_t one = 1;
-  EM_TRY(em_storage_wrap((char *)view->buf + offset, (size_t)(count * item), (em_device){EM_DEVICE_CPU, -1}, drop_view, view, &s));
+  EM_TRY(em_storage_wrap((char *)view->buf + offset, (size_t)(count * item), (em_device){EM_DEVICE_CPU, -1}, drop_view,
+                         view, &s));
   view = NULL;
   EM_TRY(em_tensor_new_window(s, 1, &count, &one, 0, dtype, &t));
   if (copy) {
@@ -164,7 +206,10 @@ em_status em_py_buffer_tensor(PyObject *o, int dtype, int64_t count, int64_t off
 fail:
   em_tensor_release(t);
   em_storage_release(s);
-  if (view != NULL) { PyBuffer_Release(view); PyMem_Free(view); }
+  if (view != NULL) {
+    PyBuffer_Release(view);
+    PyMem_Free(view);
+  }
   return st;
 }
 
@@ -173,9 +218,16 @@ static PyObject *f_frombuffer(PyObject *Py_UNUSED(m), PyObject *args, PyObject *
   PyObject *o, *dtype = NULL;
   long long count = -1, offset = 0;
   int grad = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kw, "O|$OLLp:frombuffer", names, &o, &dtype, &count, &offset, &grad)) return NULL;
-  if (dtype == NULL || !em_py_is_dtype(dtype)) { PyErr_SetString(PyExc_TypeError, "frombuffer(): argument 'dtype' must be torch.dtype"); return NULL; }
-  if (!PyObject_CheckBuffer(o)) { PyErr_SetString(PyExc_ValueError, "object does not implement Python buffer protocol."); return NULL; }
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "O|$OLLp:frombuffer", names, &o, &dtype, &count, &offset, &grad))
+    return NULL;
+  if (dtype == NULL || !em_py_is_dtype(dtype)) {
+    PyErr_SetString(PyExc_TypeError, "frombuffer(): argument 'dtype' must be torch.dtype");
+    return NULL;
+  }
+  if (!PyObject_CheckBuffer(o)) {
+    PyErr_SetString(PyExc_ValueError, "object does not implement Python buffer protocol.");
+    return NULL;
+  }
   em_tensor *t = NULL;
   em_status st = em_py_buffer_tensor(o, em_py_to_dtype(dtype), count, offset, false, &t);
   if (st == EM_OK && grad) st = em_tensor_set_requires_grad(t, true);
@@ -189,11 +241,13 @@ static PyObject *f_frombuffer(PyObject *Py_UNUSED(m), PyObject *args, PyObject *
 static PyObject *make_array(em_tensor *t) {
   const char *np = em_priv_dtypes[t->dtype].np;
   if (np == NULL) return PyErr_Format(PyExc_TypeError, "Got unsupported ScalarType %s", em_dtype_scalar_name(t->dtype));
-  PyObject *numpy = PyImport_ImportModule("numpy"), *cls = numpy == NULL ? NULL : PyObject_GetAttrString(numpy, "ndarray");
+  PyObject *numpy = PyImport_ImportModule("numpy"),
+           *cls = numpy == NULL ? NULL : PyObject_GetAttrString(numpy, "ndarray");
   Py_XDECREF(numpy);
   int64_t bytes[EM_MAX_DIMS], item = (int64_t)em_tensor_itemsize(t);
   for (int i = 0; i < t->ndim; i++) bytes[i] = t->strides[i] * item;
-  PyObject *shape = em_py_ints_tuple(t->ndim, t->sizes), *strides = em_py_ints_tuple(t->ndim, bytes), *storage = em_py_storage_of(t->storage), *r = NULL;
+  PyObject *shape = em_py_ints_tuple(t->ndim, t->sizes), *strides = em_py_ints_tuple(t->ndim, bytes),
+           *storage = em_py_storage_of(t->storage), *r = NULL;
   if (cls != NULL && shape != NULL && strides != NULL && storage != NULL) {
     t->storage->resizable = 0;  // the array points into it
     if (t->numel == 0 || t->storage->data == NULL) r = PyObject_CallFunction(cls, "Os", shape, np);
@@ -208,13 +262,16 @@ static PyObject *make_array(em_tensor *t) {
 
 static PyObject *to_numpy(em_tensor *t, bool force) {
   if (!force && em_tensor_requires_grad(t)) {
-    PyErr_SetString(PyExc_RuntimeError, "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
+    PyErr_SetString(PyExc_RuntimeError,
+                    "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
     return NULL;
   }
   if (t->device.type != EM_DEVICE_CPU && !force) {
     char d[32];
-    return PyErr_Format(PyExc_TypeError, "can't convert %s device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.",
-                        em_device_format(t->device, d));
+    return PyErr_Format(
+        PyExc_TypeError,
+        "can't convert %s device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.",
+        em_device_format(t->device, d));
   }
   em_tensor *cpu = NULL;
   em_guard g = em_guard_exclude(EM_KEYBIT(EM_KEY_Autograd));
@@ -229,7 +286,9 @@ static PyObject *m_numpy(PyObject *self, PyObject *const *args, Py_ssize_t n, Py
   PyObject *r;
   bool force = false;
   if (em_py_override_method(self, "numpy", args, n, kw, &r)) return r;
-  if (n > 0) return PyErr_Format(PyExc_TypeError, "numpy() takes 0 positional arguments but %zd %s given", n, n == 1 ? "was" : "were");
+  if (n > 0)
+    return PyErr_Format(PyExc_TypeError, "numpy() takes 0 positional arguments but %zd %s given", n,
+                        n == 1 ? "was" : "were");
   for (Py_ssize_t i = 0; kw != NULL && i < PyTuple_GET_SIZE(kw); i++) {
     if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kw, i), "force") != 0)
       return PyErr_Format(PyExc_TypeError, "numpy() got an unexpected keyword argument '%U'", PyTuple_GET_ITEM(kw, i));
@@ -243,7 +302,8 @@ static PyObject *m_array(PyObject *self, PyObject *args, PyObject *kw) {
   if (!PyArg_ParseTupleAndKeywords(args, kw, "|OO:__array__", names, &dtype, &copy)) return NULL;
   if ((a = to_numpy(em_py_t(self), false)) == NULL) return NULL;
   if (dtype == Py_None) return a;
-  PyObject *r = PyObject_CallMethod(a, "astype", "OsOOO", dtype, "K", Py_True, Py_True, copy == Py_True ? Py_True : Py_False);
+  PyObject *r = PyObject_CallMethod(a, "astype", "OsOOO", dtype, "K", Py_True, Py_True,
+                                    copy == Py_True ? Py_True : Py_False);
   if (r == NULL) {
     PyErr_Clear();
     r = PyObject_CallMethod(a, "astype", "O", dtype);
@@ -255,9 +315,14 @@ static PyObject *m_array(PyObject *self, PyObject *args, PyObject *kw) {
 // ---------------------------------------------------------------- DLPack
 typedef struct dl_tensor {
   void *data;
-  struct { int32_t type, id; } device;
+  struct {
+    int32_t type, id;
+  } device;
   int32_t ndim;
-  struct { uint8_t code, bits; uint16_t lanes; } dtype;
+  struct {
+    uint8_t code, bits;
+    uint16_t lanes;
+  } dtype;
   int64_t *shape, *strides;
   uint64_t byte_offset;
 } dl_tensor;
@@ -266,7 +331,11 @@ typedef struct dl_managed {
   void *context;
   void (*deleter)(struct dl_managed *);
 } dl_managed;
-typedef struct dl_export { dl_managed m; em_tensor *tensor; int64_t dims[2 * EM_MAX_DIMS]; } dl_export;
+typedef struct dl_export {
+  dl_managed m;
+  em_tensor *tensor;
+  int64_t dims[2 * EM_MAX_DIMS];
+} dl_export;
 
 static void dl_free(dl_managed *m) {
   dl_export *e = (dl_export *)m;
@@ -278,7 +347,8 @@ static void dl_free(dl_managed *m) {
 static void dl_capsule_free(PyObject *capsule) {
   if (PyCapsule_IsValid(capsule, "dltensor")) dl_free(PyCapsule_GetPointer(capsule, "dltensor"));
 }
-static const uint8_t dl_codes[] = {[EM_CLASS_BOOL] = 6, [EM_CLASS_INT] = 0, [EM_CLASS_FLOAT] = 2, [EM_CLASS_COMPLEX] = 5};
+static const uint8_t dl_codes[] = {
+    [EM_CLASS_BOOL] = 6, [EM_CLASS_INT] = 0, [EM_CLASS_FLOAT] = 2, [EM_CLASS_COMPLEX] = 5};
 
 static PyObject *m_dlpack(PyObject *self, PyObject *Py_UNUSED(args), PyObject *Py_UNUSED(kw)) {
   em_tensor *t = em_py_t(self);
@@ -286,7 +356,10 @@ static PyObject *m_dlpack(PyObject *self, PyObject *Py_UNUSED(args), PyObject *P
     PyErr_SetString(PyExc_BufferError, "Can't export tensors that require gradient, use tensor.detach()");
     return NULL;
   }
-  if (t->device.type != EM_DEVICE_CPU) { PyErr_SetString(PyExc_BufferError, "Can't export tensors with layout other than torch.strided"); return NULL; }
+  if (t->device.type != EM_DEVICE_CPU) {
+    PyErr_SetString(PyExc_BufferError, "Can't export tensors with layout other than torch.strided");
+    return NULL;
+  }
   dl_export *e = PyMem_Calloc(1, sizeof *e);
   if (e == NULL) return PyErr_NoMemory();
   dl_tensor *d = &e->m.t;
@@ -308,7 +381,9 @@ static PyObject *m_dlpack(PyObject *self, PyObject *Py_UNUSED(args), PyObject *P
   if (capsule == NULL) dl_free(&e->m);
   return capsule;
 }
-static PyObject *m_dlpack_device(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(none)) { return Py_BuildValue("(ii)", 1, 0); }
+static PyObject *m_dlpack_device(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(none)) {
+  return Py_BuildValue("(ii)", 1, 0);
+}
 
 static int dl_dtype(const dl_tensor *d) {
   if (d->dtype.lanes != 1) return EM_DTYPE_NONE;
@@ -327,14 +402,17 @@ static em_status dl_import(dl_managed *m, em_tensor **out) {
   em_storage *s = NULL;
   const dl_tensor *d = &m->t;
   int dtype = dl_dtype(d);
-  if (d->device.type != 1) return em_fail(EM_ERR_RUNTIME, "from_dlpack: device type %d is not in this build", d->device.type);
+  if (d->device.type != 1)
+    return em_fail(EM_ERR_RUNTIME, "from_dlpack: device type %d is not in this build", d->device.type);
   if (dtype < 0) return em_fail(EM_ERR_RUNTIME, "Unsupported kInt bits %d", d->dtype.bits);
   if (d->ndim > EM_MAX_DIMS) return em_fail(EM_ERR_RUNTIME, "from_dlpack: too many dimensions");
   if (d->strides == NULL) em_shape_contiguous_strides(d->ndim, d->shape, strides);
-  else for (int i = 0; i < d->ndim; i++) {
-    if (d->strides[i] < 0) return em_fail(EM_ERR_VALUE, "from_dlpack: tensors with negative strides are not supported");
-    strides[i] = d->strides[i];
-  }
+  else
+    for (int i = 0; i < d->ndim; i++) {
+      if (d->strides[i] < 0)
+        return em_fail(EM_ERR_VALUE, "from_dlpack: tensors with negative strides are not supported");
+      strides[i] = d->strides[i];
+    }
   size_t bytes;
   EM_PASS(em_shape_storage_bytes(d->ndim, d->shape, strides, 0, em_dtype_size(dtype), &bytes));
   EM_PASS(em_storage_wrap((char *)d->data + d->byte_offset, bytes, (em_device){EM_DEVICE_CPU, -1}, dl_drop, m, &s));
@@ -347,21 +425,26 @@ static PyObject *f_from_dlpack(PyObject *Py_UNUSED(m), PyObject *o) {
   if (capsule == NULL) return NULL;
   em_tensor *t = NULL;
   dl_managed *managed = PyCapsule_IsValid(capsule, "dltensor") ? PyCapsule_GetPointer(capsule, "dltensor") : NULL;
-  em_status st = managed == NULL ? em_fail(EM_ERR_RUNTIME, "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only "
-                                           "once, so you might have already constructed a tensor from it once.") : dl_import(managed, &t);
+  em_status st = managed == NULL
+                     ? em_fail(
+                           EM_ERR_RUNTIME,
+                           "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only "
+                           "once, so you might have already constructed a tensor from it once.")
+                     : dl_import(managed, &t);
   if (st == EM_OK) PyCapsule_SetName(capsule, "used_dltensor");
   Py_DECREF(capsule);
   return st == EM_OK ? em_py_wrap(t) : em_py_raise(st);
 }
 
-static PyMethodDef functions[] = {
-  {"from_numpy", f_from_numpy, METH_O, NULL}, {"frombuffer", (PyCFunction)(void *)f_frombuffer, METH_VARARGS | METH_KEYWORDS, NULL},
-  {"from_dlpack", f_from_dlpack, METH_O, NULL}, {NULL}};
-static PyMethodDef methods[] = {
-  {"numpy", (PyCFunction)(void *)m_numpy, METH_FASTCALL | METH_KEYWORDS, NULL},
-  {"__array__", (PyCFunction)(void *)m_array, METH_VARARGS | METH_KEYWORDS, NULL},
-  {"__dlpack__", (PyCFunction)(void *)m_dlpack, METH_VARARGS | METH_KEYWORDS, NULL},
-  {"__dlpack_device__", m_dlpack_device, METH_NOARGS, NULL}, {NULL}};
+static PyMethodDef functions[] = {{"from_numpy", f_from_numpy, METH_O, NULL},
+                                  {"frombuffer", (PyCFunction)(void *)f_frombuffer, METH_VARARGS | METH_KEYWORDS, NULL},
+                                  {"from_dlpack", f_from_dlpack, METH_O, NULL},
+                                  {NULL}};
+static PyMethodDef methods[] = {{"numpy", (PyCFunction)(void *)m_numpy, METH_FASTCALL | METH_KEYWORDS, NULL},
+                                {"__array__", (PyCFunction)(void *)m_array, METH_VARARGS | METH_KEYWORDS, NULL},
+                                {"__dlpack__", (PyCFunction)(void *)m_dlpack, METH_VARARGS | METH_KEYWORDS, NULL},
+                                {"__dlpack_device__", m_dlpack_device, METH_NOARGS, NULL},
+                                {NULL}};
 
 int em_py_buffer_init(PyObject *module) {
   if ((s_array_struct = PyUnicode_InternFromString("__array_struct__")) == NULL) return -1;

@@ -1,12 +1,16 @@
 // complain.c: the TypeError of a call that fits none of several signatures, in PyTorch's words.
 #include "bridge.h"
 
-static void append(PyObject **text, PyObject *more) { if (*text != NULL) PyUnicode_AppendAndDel(text, more); else Py_XDECREF(more); }
+static void append(PyObject **text, PyObject *more) {
+  if (*text != NULL) PyUnicode_AppendAndDel(text, more);
+  else Py_XDECREF(more);
+}
 
 static PyObject *default_text(const em_py_param *p) {
   if (p->arg == NULL) return PyUnicode_FromString(p->kind == EM_PARAM_OUT ? "None" : "False");
   const em_value *d = &p->arg->dflt;
-  if (d->tag == EM_TAG_INTS && p->arg->list_size > 0 && d->list.n > 0) return PyUnicode_FromFormat("%lld", (long long)d->list.ints[0]);
+  if (d->tag == EM_TAG_INTS && p->arg->list_size > 0 && d->list.n > 0)
+    return PyUnicode_FromFormat("%lld", (long long)d->list.ints[0]);
   PyObject *o = em_py_from_value_borrowed(d);
   if (o == NULL) return NULL;
   PyObject *text = PyObject_Repr(o);
@@ -20,8 +24,9 @@ static PyObject *signature_text(const em_py_signature *s) {
   bool star = false;
   for (int i = 0; i < s->nparams; i++) {
     const em_py_param *p = &s->params[i];
-    const char *type = p->kind == EM_PARAM_OUT ? (s->nouts > 1 ? "tuple of Tensors" : "Tensor")
-                       : p->kind == EM_PARAM_REQUIRES_GRAD ? "bool" : em_py_type_name(p->arg);
+    const char *type = p->kind == EM_PARAM_OUT             ? (s->nouts > 1 ? "tuple of Tensors" : "Tensor")
+                       : p->kind == EM_PARAM_REQUIRES_GRAD ? "bool"
+                                                           : em_py_type_name(p->arg);
     append(&text, PyUnicode_FromFormat("%s%s%s %U", i ? ", " : "", p->kwonly && !star ? "*, " : "", type, p->name));
     star |= p->kwonly;
     if (p->optional) {
@@ -47,7 +52,8 @@ static PyObject *type_text(PyObject *o) {
 }
 
 static bool fits(em_py_callable *c, const em_py_signature *s, const em_py_param *p, PyObject *o) {
-  if (o == Py_None) return p->arg == NULL || (p->arg->flags & EM_ARG_OPTIONAL) || (p->optional && p->arg->dflt.tag == EM_TAG_NONE);
+  if (o == Py_None)
+    return p->arg == NULL || (p->arg->flags & EM_ARG_OPTIONAL) || (p->optional && p->arg->dflt.tag == EM_TAG_NONE);
   if (p->kind == EM_PARAM_OUT) return s->nouts > 1 ? PyTuple_Check(o) : em_py_is_tensor(o);
   if (p->kind == EM_PARAM_REQUIRES_GRAD) return PyBool_Check(o);
   em_py_frame f;
@@ -66,7 +72,8 @@ static const em_py_param *find_param(const em_py_signature *s, PyObject *key) {
 }
 
 // "(Tensor, str, dim=int)"; with a signature, what does not fit stands between exclamation marks.
-static PyObject *given_text(em_py_callable *c, const em_py_signature *s, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+static PyObject *given_text(em_py_callable *c, const em_py_signature *s, PyObject *const *args, Py_ssize_t nargs,
+                            PyObject *kwnames) {
   PyObject *text = PyUnicode_FromString("(");
   Py_ssize_t all = nargs + (kwnames == NULL ? 0 : PyTuple_GET_SIZE(kwnames));
   for (Py_ssize_t i = 0; i < all; i++) {
@@ -74,7 +81,10 @@ static PyObject *given_text(em_py_callable *c, const em_py_signature *s, PyObjec
     const em_py_param *p = s == NULL ? NULL : key != NULL ? find_param(s, key) : i < s->max_pos ? &s->params[i] : NULL;
     const char *mark = s != NULL && (p == NULL || !fits(c, s, p, args[i])) ? "!" : "";
     PyObject *type = type_text(args[i]);
-    if (type == NULL) { Py_XDECREF(text); return NULL; }
+    if (type == NULL) {
+      Py_XDECREF(text);
+      return NULL;
+    }
     if (key == NULL) append(&text, PyUnicode_FromFormat("%s%s%U%s", i ? ", " : "", mark, type, mark));
     else append(&text, PyUnicode_FromFormat("%s%U=%s%U%s", i ? ", " : "", key, mark, type, mark));
     Py_DECREF(type);
@@ -92,8 +102,8 @@ static PyObject *wrong_keywords(const em_py_signature *s, PyObject *kwnames) {  
   return text;
 }
 
-static void append_option(em_py_callable *c, const em_py_signature *s, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
-                          PyObject **text) {
+static void append_option(em_py_callable *c, const em_py_signature *s, PyObject *const *args, Py_ssize_t nargs,
+                          PyObject *kwnames, PyObject **text) {
   append(text, PyUnicode_FromString(" * "));
   append(text, signature_text(s));
   append(text, PyUnicode_FromString("\n"));
@@ -109,7 +119,8 @@ static void append_option(em_py_callable *c, const em_py_signature *s, PyObject 
   Py_XDECREF(wrong);
 }
 
-PyObject *em_py_no_match(em_py_callable *c, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+PyObject *em_py_no_match(em_py_callable *c, PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+                         PyObject *kwnames) {
   Py_ssize_t all = nargs + (kwnames == NULL ? 0 : PyTuple_GET_SIZE(kwnames));
   em_py_signature *plausible = NULL;
   int n = 0;

@@ -3,7 +3,9 @@
 #include "core/rng.h"
 
 // ---------------------------------------------------------------- memory of one call
-typedef struct heap_block { struct heap_block *next; } heap_block;
+typedef struct heap_block {
+  struct heap_block *next;
+} heap_block;
 
 void em_py_frame_init(em_py_frame *f) {
   f->ntemps = 0;
@@ -26,7 +28,10 @@ void *em_py_frame_alloc(em_py_frame *f, size_t n) {
     return p;
   }
   heap_block *b = PyMem_Malloc(n + 16);
-  if (b == NULL) { PyErr_NoMemory(); return NULL; }
+  if (b == NULL) {
+    PyErr_NoMemory();
+    return NULL;
+  }
   b->next = f->heap;
   f->heap = b;
   return (char *)b + 16;
@@ -55,7 +60,9 @@ bool em_py_is_int(PyObject *o) {
   if (PyLong_Check(o)) return !PyBool_Check(o);
   return em_py_is_numpy_scalar(o) && Py_TYPE(o)->tp_as_number->nb_index != NULL && !numpy_bool(o);
 }
-bool em_py_is_number(PyObject *o) { return PyLong_Check(o) || PyFloat_Check(o) || PyComplex_Check(o) || em_py_is_numpy_scalar(o); }
+bool em_py_is_number(PyObject *o) {
+  return PyLong_Check(o) || PyFloat_Check(o) || PyComplex_Check(o) || em_py_is_numpy_scalar(o);
+}
 
 int em_py_to_int64(PyObject *o, int64_t *out) {
   if (em_py_is_tensor(o)) {
@@ -70,7 +77,10 @@ int em_py_to_int64(PyObject *o, int64_t *out) {
   if (index == NULL) return -1;
   *out = PyLong_AsLongLongAndOverflow(index, &overflow);
   Py_DECREF(index);
-  if (overflow) { PyErr_SetString(PyExc_ValueError, "Overflow when unpacking long long"); return -1; }
+  if (overflow) {
+    PyErr_SetString(PyExc_ValueError, "Overflow when unpacking long long");
+    return -1;
+  }
   return *out == -1 && PyErr_Occurred() ? -1 : 0;
 }
 
@@ -80,7 +90,10 @@ int em_py_to_scalar(PyObject *o, em_scalar *out) {
     *out = em_scalar_bool(b > 0);
     return b < 0 ? -1 : 0;
   }
-  if (PyFloat_Check(o)) { *out = em_scalar_double(PyFloat_AS_DOUBLE(o)); return 0; }
+  if (PyFloat_Check(o)) {
+    *out = em_scalar_double(PyFloat_AS_DOUBLE(o));
+    return 0;
+  }
   if (em_py_is_int(o)) {
     int64_t v;
     if (em_py_to_int64(o, &v) < 0) return -1;
@@ -116,7 +129,10 @@ static PyObject *list_of(const em_value *v, PyObject *(*make)(const em_value *, 
   PyObject *l = PyList_New(v->list.n);
   for (int64_t i = 0; l != NULL && i < v->list.n; i++) {
     PyObject *x = make(v, i);
-    if (x == NULL) { Py_DECREF(l); return NULL; }
+    if (x == NULL) {
+      Py_DECREF(l);
+      return NULL;
+    }
     PyList_SET_ITEM(l, i, x);
   }
   return l;
@@ -185,10 +201,14 @@ int em_py_int_list(PyObject *o, em_py_frame *f, em_ints *out) {
     if (PyLong_CheckExact(x)) {
       int overflow = 0;
       p[i] = PyLong_AsLongLongAndOverflow(x, &overflow);
-      if (overflow) { PyErr_SetString(PyExc_ValueError, "Overflow when unpacking long long"); return -1; }
+      if (overflow) {
+        PyErr_SetString(PyExc_ValueError, "Overflow when unpacking long long");
+        return -1;
+      }
     } else if (!intlike(x) && !PyIndex_Check(x)) {
-      PyErr_Format(PyExc_TypeError, "failed to unpack the object at pos %zd with error \"type must be tuple of ints,but got %s\"",
-                   i + 1, Py_TYPE(x)->tp_name);
+      PyErr_Format(PyExc_TypeError,
+                   "failed to unpack the object at pos %zd with error \"type must be tuple of ints,but got %s\"", i + 1,
+                   Py_TYPE(x)->tp_name);
       return -1;
     } else if (em_py_to_int64(x, &p[i]) < 0) {
       return -1;
@@ -198,7 +218,8 @@ int em_py_int_list(PyObject *o, em_py_frame *f, em_ints *out) {
   return 0;
 }
 
-// A list of ints fits when its first element is one: what follows is checked while it is read, with an error of its own.
+// A list of ints fits when its first element is one: what follows is checked while it is read, with an error of its
+// own.
 static int to_ints(PyObject *o, const em_arg *arg, em_py_frame *f, em_value *out) {
   em_ints ints;
   if (is_sequence(o)) {
@@ -304,7 +325,9 @@ static int to_number(PyObject *o, uint8_t type, em_value *out) {
   em_scalar s;
   bool zero_dim = em_py_is_tensor(o);
   if (zero_dim && !plain_zero_dim(o, type == EM_TYPE_SCALAR || type == EM_TYPE_DOUBLE ? any_dtype
-                                                                                     : type == EM_TYPE_BOOL ? bool_dtype : int_dtype)) return 0;
+                                     : type == EM_TYPE_BOOL                           ? bool_dtype
+                                                                                      : int_dtype))
+    return 0;
   switch (type) {
     case EM_TYPE_SCALAR:
       if (!zero_dim && !em_py_is_number(o)) return 0;
@@ -380,7 +403,11 @@ int em_py_to_value(PyObject *o, const em_arg *arg, bool numbers, em_py_frame *f,
     case EM_TYPE_DOUBLE_LIST: return to_doubles(o, arg, f, out);
     case EM_TYPE_BOOL_LIST: return to_bools(o, f, out);
     case EM_TYPE_SCALAR_LIST: return to_scalars(o, f, out);
-    case EM_TYPE_SCALAR: case EM_TYPE_INT: case EM_TYPE_SYMINT: case EM_TYPE_DOUBLE: case EM_TYPE_BOOL: return to_number(o, arg->type, out);
+    case EM_TYPE_SCALAR:
+    case EM_TYPE_INT:
+    case EM_TYPE_SYMINT:
+    case EM_TYPE_DOUBLE:
+    case EM_TYPE_BOOL: return to_number(o, arg->type, out);
     default: return to_named(o, arg->type, out);
   }
 }

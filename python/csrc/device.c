@@ -34,7 +34,10 @@ int em_py_to_device(PyObject *o, em_device *out) {
   if (em_py_is_int(o)) {
     long i = PyLong_AsLong(o);
     if (i == -1 && PyErr_Occurred()) return -1;
-    if (i < 0 || i > 127) { PyErr_SetString(PyExc_RuntimeError, "Device index must not be negative"); return -1; }
+    if (i < 0 || i > 127) {
+      PyErr_SetString(PyExc_RuntimeError, "Device index must not be negative");
+      return -1;
+    }
     *out = (em_device){EM_DEVICE_CUDA, (int8_t)i};
     return 0;
   }
@@ -53,16 +56,23 @@ static PyObject *device_new(PyTypeObject *Py_UNUSED(type), PyObject *args, PyObj
   if (index != Py_None) {
     long i = PyLong_AsLong(index);
     if (i == -1 && PyErr_Occurred()) return NULL;
-    if (d.index >= 0) return PyErr_Format(PyExc_RuntimeError, "type (string) must not include an index because index "
-                                          "was passed explicitly: %U", type);
-    if (i < 0 || i > 127) { PyErr_SetString(PyExc_RuntimeError, "Device index must not be negative"); return NULL; }
+    if (d.index >= 0)
+      return PyErr_Format(PyExc_RuntimeError,
+                          "type (string) must not include an index because index "
+                          "was passed explicitly: %U",
+                          type);
+    if (i < 0 || i > 127) {
+      PyErr_SetString(PyExc_RuntimeError, "Device index must not be negative");
+      return NULL;
+    }
     d.index = (int8_t)i;
   }
   return em_py_device_new(d);
 }
 
 static PyObject *device_compare(PyObject *a, PyObject *b, int op) {
-  if (Py_TYPE(a) != &em_py_device_type || Py_TYPE(b) != &em_py_device_type || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
+  if (Py_TYPE(a) != &em_py_device_type || Py_TYPE(b) != &em_py_device_type || (op != Py_EQ && op != Py_NE))
+    Py_RETURN_NOTIMPLEMENTED;
   bool same = em_device_equal(((em_py_device *)a)->device, ((em_py_device *)b)->device);
   return PyBool_FromLong(same == (op == Py_EQ));
 }
@@ -87,7 +97,10 @@ static PyObject *device_reduce(PyObject *o, PyObject *Py_UNUSED(none)) {
 }
 
 // --- the default device, and `with device:`. The devices that a block replaced wait in a list of this thread.
-static _Thread_local struct { em_device stack[64]; int n; } entered;
+static _Thread_local struct {
+  em_device stack[64];
+  int n;
+} entered;
 
 em_device em_py_default_device(void) {
   em_device d = em_priv_py_tls.default_device;
@@ -97,7 +110,10 @@ static void set_default(em_device d) {
   em_priv_py_tls.default_device = d.type == EM_DEVICE_CPU ? (em_device){0, 0} : d;
 }
 static PyObject *device_enter(PyObject *o, PyObject *Py_UNUSED(none)) {
-  if (entered.n == 64) { PyErr_SetString(PyExc_RuntimeError, "default devices are nested too deeply"); return NULL; }
+  if (entered.n == 64) {
+    PyErr_SetString(PyExc_RuntimeError, "default devices are nested too deeply");
+    return NULL;
+  }
   entered.stack[entered.n++] = em_priv_py_tls.default_device;
   set_default(((em_py_device *)o)->device);
   return Py_NewRef(o);
@@ -118,22 +134,29 @@ static PyObject *get_default_device(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(
 }
 
 static PyMethodDef device_methods[] = {
-  {"__reduce__", device_reduce, METH_NOARGS, NULL},
-  {"__enter__", device_enter, METH_NOARGS, NULL},
-  {"__exit__", (PyCFunction)(void *)device_exit, METH_FASTCALL, NULL},
-  {NULL},
+    {"__reduce__", device_reduce, METH_NOARGS, NULL},
+    {"__enter__", device_enter, METH_NOARGS, NULL},
+    {"__exit__", (PyCFunction)(void *)device_exit, METH_FASTCALL, NULL},
+    {NULL},
 };
 static PyGetSetDef device_getset[] = {{"type", device_get_type}, {"index", device_get_index}, {NULL}};
 PyTypeObject em_py_device_type = {
-  PyVarObject_HEAD_INIT(NULL, 0).tp_name = "ember.device", .tp_basicsize = sizeof(em_py_device), .tp_repr = device_repr,
-  .tp_str = device_str, .tp_new = device_new, .tp_richcompare = device_compare, .tp_hash = device_hash,
-  .tp_flags = Py_TPFLAGS_DEFAULT, .tp_methods = device_methods, .tp_getset = device_getset,
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "ember.device",
+    .tp_basicsize = sizeof(em_py_device),
+    .tp_repr = device_repr,
+    .tp_str = device_str,
+    .tp_new = device_new,
+    .tp_richcompare = device_compare,
+    .tp_hash = device_hash,
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_methods = device_methods,
+    .tp_getset = device_getset,
 };
 
 static PyMethodDef functions[] = {
-  {"_set_default_device", set_default_device, METH_O, NULL},
-  {"_get_default_device", get_default_device, METH_NOARGS, NULL},
-  {NULL},
+    {"_set_default_device", set_default_device, METH_O, NULL},
+    {"_get_default_device", get_default_device, METH_NOARGS, NULL},
+    {NULL},
 };
 
 int em_py_device_init(PyObject *module) {

@@ -4,7 +4,10 @@
 #include "dispatch/boxing.h"
 
 // ---------------------------------------------------------------- one overload as an object
-typedef struct op_object { PyObject_HEAD const em_operator *op; PyObject *dict; } op_object;
+typedef struct op_object {
+  PyObject_HEAD const em_operator *op;
+  PyObject *dict;
+} op_object;
 static PyTypeObject op_type;
 static PyObject *op_objects;  // dict: address -> op_object: one object an operator
 #define OP(o) (((op_object *)(o))->op)
@@ -25,9 +28,12 @@ static PyObject *op_wrap(const em_operator *op) {
   Py_XDECREF(key);
   return o;
 }
-static PyObject *overload_text(const em_operator *op) { return PyUnicode_FromString(op->overload[0] ? op->overload : "default"); }
+static PyObject *overload_text(const em_operator *op) {
+  return PyUnicode_FromString(op->overload[0] ? op->overload : "default");
+}
 static PyObject *op_repr(PyObject *o) {
-  return PyUnicode_FromFormat("<OpOverload(op='%s.%s', overload='%s')>", OP(o)->ns, OP(o)->name, OP(o)->overload[0] ? OP(o)->overload : "default");
+  return PyUnicode_FromFormat("<OpOverload(op='%s.%s', overload='%s')>", OP(o)->ns, OP(o)->name,
+                              OP(o)->overload[0] ? OP(o)->overload : "default");
 }
 static PyObject *op_str(PyObject *o) {
   return PyUnicode_FromFormat("%s.%s.%s", OP(o)->ns, OP(o)->name, OP(o)->overload[0] ? OP(o)->overload : "default");
@@ -63,27 +69,41 @@ static PyObject *get_text(PyObject *o, void *which) {
   }
 }
 static PyObject *get_flag(PyObject *o, void *flag) { return PyBool_FromLong(OP(o)->flags & (intptr_t)flag); }
-static PyObject *get_mutable(PyObject *o, void *Py_UNUSED(c)) { return PyBool_FromLong(OP(o)->variant != EM_FUNCTIONAL); }
+static PyObject *get_mutable(PyObject *o, void *Py_UNUSED(c)) {
+  return PyBool_FromLong(OP(o)->variant != EM_FUNCTIONAL);
+}
 static PyObject *op_reduce(PyObject *o, PyObject *Py_UNUSED(none)) {
-  PyObject *module = PyImport_ImportModule("ember._C"), *get = module == NULL ? NULL : PyObject_GetAttrString(module, "_get_operation");
+  PyObject *module = PyImport_ImportModule("ember._C"),
+           *get = module == NULL ? NULL : PyObject_GetAttrString(module, "_get_operation");
   Py_XDECREF(module);
   return get == NULL ? NULL : Py_BuildValue("(N(sss))", get, OP(o)->ns, OP(o)->name, OP(o)->overload);
 }
 static PyObject *op_redispatch(PyObject *o, PyObject *args, PyObject *kw);
-static PyMethodDef op_methods[] = {
-  {"__reduce__", op_reduce, METH_NOARGS, NULL},
-  {"redispatch", (PyCFunction)(void *)op_redispatch, METH_VARARGS | METH_KEYWORDS, "redispatch(excluded_keys, *args): the call without these keys."},
-  {NULL}};
-static PyGetSetDef op_getset[] = {
-  {"_schema", get_text, NULL, NULL, (void *)0}, {"_qualified_op_name", get_text, NULL, NULL, (void *)1},
-  {"_overloadname", get_text, NULL, NULL, (void *)2}, {"namespace", get_text, NULL, NULL, (void *)3}, {"__name__", get_text, NULL, NULL, (void *)4},
-  {"_full", get_text, NULL, NULL, (void *)5}, {"__module__", get_text, NULL, NULL, (void *)6}, {"is_view", get_flag, NULL, NULL, (void *)EM_OP_VIEW},
-  {"_is_composite", get_flag, NULL, NULL, (void *)EM_OP_COMPOSITE}, {"_is_mutable", get_mutable},
-  {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict}, {NULL}};
-static PyTypeObject op_type = {
-  PyVarObject_HEAD_INIT(NULL, 0).tp_name = "ember._ops.OpOverload", .tp_basicsize = sizeof(op_object), .tp_repr = op_repr, .tp_str = op_str,
-  .tp_call = op_call, .tp_methods = op_methods, .tp_getset = op_getset, .tp_dictoffset = offsetof(op_object, dict),
-  .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION};
+static PyMethodDef op_methods[] = {{"__reduce__", op_reduce, METH_NOARGS, NULL},
+                                   {"redispatch", (PyCFunction)(void *)op_redispatch, METH_VARARGS | METH_KEYWORDS,
+                                    "redispatch(excluded_keys, *args): the call without these keys."},
+                                   {NULL}};
+static PyGetSetDef op_getset[] = {{"_schema", get_text, NULL, NULL, (void *)0},
+                                  {"_qualified_op_name", get_text, NULL, NULL, (void *)1},
+                                  {"_overloadname", get_text, NULL, NULL, (void *)2},
+                                  {"namespace", get_text, NULL, NULL, (void *)3},
+                                  {"__name__", get_text, NULL, NULL, (void *)4},
+                                  {"_full", get_text, NULL, NULL, (void *)5},
+                                  {"__module__", get_text, NULL, NULL, (void *)6},
+                                  {"is_view", get_flag, NULL, NULL, (void *)EM_OP_VIEW},
+                                  {"_is_composite", get_flag, NULL, NULL, (void *)EM_OP_COMPOSITE},
+                                  {"_is_mutable", get_mutable},
+                                  {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict},
+                                  {NULL}};
+static PyTypeObject op_type = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "ember._ops.OpOverload",
+                               .tp_basicsize = sizeof(op_object),
+                               .tp_repr = op_repr,
+                               .tp_str = op_str,
+                               .tp_call = op_call,
+                               .tp_methods = op_methods,
+                               .tp_getset = op_getset,
+                               .tp_dictoffset = offsetof(op_object, dict),
+                               .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION};
 
 // ---------------------------------------------------------------- boxed values to Python arguments and back
 // Trailing arguments that hold their defaults are left out, keyword-only ones go by name: what __torch_dispatch__ sees.
@@ -94,10 +114,16 @@ static bool is_default(const em_arg *a, const em_value *v) {
   switch (d->tag) {
     case EM_TAG_NONE: return true;
     case EM_TAG_DOUBLE: return d->d == v->d;
-    case EM_TAG_SCALAR: return d->scalar.kind == v->scalar.kind && d->scalar.kind != EM_SCALAR_COMPLEX && d->scalar.i == v->scalar.i;
-    case EM_TAG_INTS: return d->list.n == v->list.n && (d->list.n == 0 || memcmp(d->list.p, v->list.p, (size_t)d->list.n * 8) == 0);
+    case EM_TAG_SCALAR:
+      return d->scalar.kind == v->scalar.kind && d->scalar.kind != EM_SCALAR_COMPLEX && d->scalar.i == v->scalar.i;
+    case EM_TAG_INTS:
+      return d->list.n == v->list.n && (d->list.n == 0 || memcmp(d->list.p, v->list.p, (size_t)d->list.n * 8) == 0);
     case EM_TAG_STRING: return strcmp(d->string, v->string) == 0;
-    case EM_TAG_BOOL: case EM_TAG_INT: case EM_TAG_DTYPE: case EM_TAG_LAYOUT: case EM_TAG_MEMORY_FORMAT: return d->i == v->i;
+    case EM_TAG_BOOL:
+    case EM_TAG_INT:
+    case EM_TAG_DTYPE:
+    case EM_TAG_LAYOUT:
+    case EM_TAG_MEMORY_FORMAT: return d->i == v->i;
     default: return false;
   }
 }
@@ -130,7 +156,9 @@ static int one_result(const em_operator *op, int i, PyObject *o, em_value *ret) 
   em_value v;
   em_py_frame_init(&f);
   int r = em_py_to_value(o, &a, true, &f, &v);
-  if (r == 0) PyErr_Format(PyExc_TypeError, "%s: a Python kernel returned %s where the schema says %s", op->full, Py_TYPE(o)->tp_name, em_py_type_name(&a));
+  if (r == 0)
+    PyErr_Format(PyExc_TypeError, "%s: a Python kernel returned %s where the schema says %s", op->full,
+                 Py_TYPE(o)->tp_name, em_py_type_name(&a));
   if (r > 0) {
     em_status st = em_value_copy(&v, ret);
     if (st != EM_OK) r = em_py_raise_int(st);
@@ -143,16 +171,20 @@ static em_status take_results(const em_operator *op, const em_value *args, PyObj
   if (op->variant != EM_FUNCTIONAL && op->nrets > 0) {  // the boxed convention returns the written arguments
     int k = 0;
     for (int i = 0; i < op->nargs && k < op->nrets; i++)
-      if (op->args[i].flags & EM_ARG_MUTATED && args[i].tag == EM_TAG_TENSOR) rets[k++] = em_value_tensor_steal(em_tensor_retain(args[i].tensor));
+      if (op->args[i].flags & EM_ARG_MUTATED && args[i].tag == EM_TAG_TENSOR)
+        rets[k++] = em_value_tensor_steal(em_tensor_retain(args[i].tensor));
     Py_DECREF(r);
     return EM_OK;
   }
   int bad = 0;
   if (op->nrets == 1) bad = one_result(op, 0, r, &rets[0]);
   else if (op->nrets > 1) {
-    if (!PyTuple_Check(r) && !PyList_Check(r)) { PyErr_Format(PyExc_TypeError, "%s: a Python kernel must return %d values", op->full, op->nrets); bad = -1; }
-    else if (PySequence_Fast_GET_SIZE(r) != op->nrets) {
-      PyErr_Format(PyExc_RuntimeError, "%s: a Python kernel returned %zd values, expected %d", op->full, PySequence_Fast_GET_SIZE(r), op->nrets);
+    if (!PyTuple_Check(r) && !PyList_Check(r)) {
+      PyErr_Format(PyExc_TypeError, "%s: a Python kernel must return %d values", op->full, op->nrets);
+      bad = -1;
+    } else if (PySequence_Fast_GET_SIZE(r) != op->nrets) {
+      PyErr_Format(PyExc_RuntimeError, "%s: a Python kernel returned %zd values, expected %d", op->full,
+                   PySequence_Fast_GET_SIZE(r), op->nrets);
       bad = -1;
     }
     for (int i = 0; !bad && i < op->nrets; i++) bad = one_result(op, i, PySequence_Fast_GET_ITEM(r, i), &rets[i]);
@@ -164,15 +196,20 @@ static em_status take_results(const em_operator *op, const em_value *args, PyObj
 }
 
 // ---------------------------------------------------------------- kernels in Python
-typedef struct kernel_context { PyObject *fn; int key; uint8_t with_keys, as_fallback; } kernel_context;
+typedef struct kernel_context {
+  PyObject *fn;
+  int key;
+  uint8_t with_keys, as_fallback;
+} kernel_context;
 static void kernel_release(void *context) {
   kernel_context *k = context;
   em_py_decref_anywhere(k->fn);
   em_free(k, sizeof *k);
 }
-// Runs below its own key: a kernel for Autograd may call operators without meeting itself again. A kernel that calls the
-// same operator with the same key switched on asks for it with `redispatch`.
-static em_status run_python_kernel(const em_operator *op, uint64_t ks, void *context, const em_value *args, em_value *rets) {
+// Runs below its own key: a kernel for Autograd may call operators without meeting itself again. A kernel that calls
+// the same operator with the same key switched on asks for it with `redispatch`.
+static em_status run_python_kernel(const em_operator *op, uint64_t ks, void *context, const em_value *args,
+                                   em_value *rets) {
   kernel_context *k = context;
   PyGILState_STATE gil = PyGILState_Ensure();
   PyObject *tuple = NULL, *kw = NULL, *r = NULL;
@@ -204,7 +241,10 @@ static em_status run_python_kernel(const em_operator *op, uint64_t ks, void *con
 }
 
 static PyObject *op_redispatch(PyObject *o, PyObject *args, PyObject *kw) {
-  if (PyTuple_GET_SIZE(args) < 1) { PyErr_SetString(PyExc_TypeError, "redispatch() wants the keys to leave out first"); return NULL; }
+  if (PyTuple_GET_SIZE(args) < 1) {
+    PyErr_SetString(PyExc_TypeError, "redispatch() wants the keys to leave out first");
+    return NULL;
+  }
   uint64_t keys = PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(args, 0));
   if (keys == (uint64_t)-1 && PyErr_Occurred()) return NULL;
   PyObject *rest = PyTuple_GetSlice(args, 1, PyTuple_GET_SIZE(args));
@@ -230,7 +270,10 @@ static int key_number(const char *name) {
 
 static kernel_context *kernel_new(PyObject *fn, int key, bool with_keys, bool fallback) {
   kernel_context *k = em_alloc(sizeof *k);
-  if (k == NULL) { PyErr_NoMemory(); return NULL; }
+  if (k == NULL) {
+    PyErr_NoMemory();
+    return NULL;
+  }
   *k = (kernel_context){Py_NewRef(fn), key, with_keys, fallback};
   return k;
 }
@@ -302,7 +345,8 @@ static PyObject *f_overloads(PyObject *Py_UNUSED(m), PyObject *args) {
 }
 static PyObject *f_all_names(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) {
   PyObject *l = PyList_New((Py_ssize_t)em_operator_count());
-  for (size_t i = 0; l != NULL && i < em_operator_count(); i++) PyList_SET_ITEM(l, i, PyUnicode_FromString(em_operator_at(i)->full));
+  for (size_t i = 0; l != NULL && i < em_operator_count(); i++)
+    PyList_SET_ITEM(l, i, PyUnicode_FromString(em_operator_at(i)->full));
   return l;
 }
 static PyObject *key_names(uint64_t keys) {
@@ -349,7 +393,10 @@ static PyObject *f_parse_schema(PyObject *Py_UNUSED(m), PyObject *text) {
     const em_arg *a = &op->args[i];
     PyObject *d = a->flags & EM_ARG_HAS_DEFAULT ? em_py_from_value_borrowed(&a->dflt) : Py_NewRef(Py_Ellipsis);
     PyObject *row = d == NULL ? NULL : Py_BuildValue("(siiiN)", a->name, a->type, a->flags, a->list_size, d);
-    if (row == NULL) { Py_CLEAR(args); break; }
+    if (row == NULL) {
+      Py_CLEAR(args);
+      break;
+    }
     PyList_SET_ITEM(args, i, row);
   }
   PyObject *r = args == NULL ? NULL : Py_BuildValue("(sssNi)", op->ns, op->name, op->overload, args, op->nrets);
@@ -394,28 +441,34 @@ static PyObject *dispatch_to_mode(const em_operator *op, PyObject *types, PyObje
   Py_DECREF(mode);
   return r;
 }
-static PyObject *dispatch_to_types(const em_operator *op, PyObject *types, PyObject *objects, PyObject *args, PyObject *kw) {
+static PyObject *dispatch_to_types(const em_operator *op, PyObject *types, PyObject *objects, PyObject *args,
+                                   PyObject *kw) {
   PyObject *func = op_wrap(op), *tuple = PyList_AsTuple(types), *r = NULL;
   for (Py_ssize_t i = 0; func != NULL && tuple != NULL && i < PyList_GET_SIZE(objects); i++) {
-    r = PyObject_CallMethod((PyObject *)Py_TYPE(PyList_GET_ITEM(objects, i)), "__torch_dispatch__", "OOOO", func, tuple, args, kw);
+    r = PyObject_CallMethod((PyObject *)Py_TYPE(PyList_GET_ITEM(objects, i)), "__torch_dispatch__", "OOOO", func, tuple,
+                            args, kw);
     if (r != Py_NotImplemented) goto done;
     Py_CLEAR(r);
   }
   if (!PyErr_Occurred())
-    PyErr_Format(PyExc_TypeError, "Multiple dispatch failed for 'torch.ops.%s'; all __torch_dispatch__ handlers returned NotImplemented", op->full);
+    PyErr_Format(PyExc_TypeError,
+                 "Multiple dispatch failed for 'torch.ops.%s'; all __torch_dispatch__ handlers returned NotImplemented",
+                 op->full);
 done:
   Py_XDECREF(func);
   Py_XDECREF(tuple);
   return r;
 }
 
-static em_status python_dispatch(const em_operator *op, uint64_t ks, void *Py_UNUSED(context), const em_value *args, em_value *rets) {
+static em_status python_dispatch(const em_operator *op, uint64_t ks, void *Py_UNUSED(context), const em_value *args,
+                                 em_value *rets) {
   PyGILState_STATE gil = PyGILState_Ensure();
   PyObject *tuple = NULL, *kw = NULL, *types = PyList_New(0), *objects = PyList_New(0), *r = NULL;
   em_status st = EM_OK;
   bool modes = em_priv_py_tls.dispatch_modes != NULL && PyList_GET_SIZE(em_priv_py_tls.dispatch_modes) > 0;
   for (int i = 0; i < op->nrets; i++) rets[i] = em_value_none();
-  if (types == NULL || objects == NULL || python_args(op, args, &tuple, &kw) < 0 || find_subclasses(tuple, kw, types, objects) < 0) {
+  if (types == NULL || objects == NULL || python_args(op, args, &tuple, &kw) < 0 ||
+      find_subclasses(tuple, kw, types, objects) < 0) {
     st = em_py_foreign();
   } else if (!modes && PyList_GET_SIZE(types) == 0) {  // nobody wants it: on to the backend
     st = em_redispatch_boxed(op, ks & EM_KEYS_BELOW(EM_KEY_PythonDispatch), args, rets);
@@ -423,7 +476,9 @@ static em_status python_dispatch(const em_operator *op, uint64_t ks, void *Py_UN
     // Layers above have run: what the handler calls must not meet them again, except for what it makes itself.
     em_guard g = em_guard_exclude(EM_KEYBIT(EM_KEY_Autograd) | EM_KEYBIT(EM_KEY_Alias) | EM_KEYBIT(EM_KEY_Autocast));
     PyObject *t = PyList_AsTuple(types);
-    r = t == NULL ? NULL : modes ? dispatch_to_mode(op, t, tuple, kw) : dispatch_to_types(op, types, objects, tuple, kw);
+    r = t == NULL ? NULL
+        : modes   ? dispatch_to_mode(op, t, tuple, kw)
+                  : dispatch_to_types(op, types, objects, tuple, kw);
     Py_XDECREF(t);
     em_guard_restore(g);
     st = take_results(op, args, r, rets);
@@ -444,7 +499,10 @@ static PyObject *push_dispatch_mode(PyObject *Py_UNUSED(m), PyObject *mode) {
 }
 static PyObject *pop_dispatch_mode(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) {
   PyObject *modes = em_priv_py_tls.dispatch_modes;
-  if (modes == NULL || PyList_GET_SIZE(modes) == 0) { PyErr_SetString(PyExc_IndexError, "the stack of dispatch modes is empty"); return NULL; }
+  if (modes == NULL || PyList_GET_SIZE(modes) == 0) {
+    PyErr_SetString(PyExc_IndexError, "the stack of dispatch modes is empty");
+    return NULL;
+  }
   PyObject *r = PyObject_CallMethod(modes, "pop", NULL);
   if (PyList_GET_SIZE(modes) == 0) em_priv_tls.include &= ~EM_KEYBIT(EM_KEY_PythonDispatch);
   return r;
@@ -453,13 +511,20 @@ static PyObject *dispatch_mode_depth(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED
   return PyLong_FromSsize_t(em_priv_py_tls.dispatch_modes == NULL ? 0 : PyList_GET_SIZE(em_priv_py_tls.dispatch_modes));
 }
 
-static PyMethodDef functions[] = {
-  {"_impl", f_impl, METH_VARARGS, NULL}, {"_fallback", f_fallback, METH_VARARGS, NULL}, {"_define", f_define, METH_O, NULL},
-  {"_get_operation", f_get_operation, METH_VARARGS, NULL}, {"_overloads", f_overloads, METH_VARARGS, NULL},
-  {"_dispatch_get_all_op_names", f_all_names, METH_NOARGS, NULL}, {"_dispatch_keys", f_keys, METH_O, NULL},
-  {"_dispatch_key_bits", f_key_bits, METH_O, NULL}, {"_dispatch_tls_set", f_set_key, METH_VARARGS, NULL}, {"_parse_schema", f_parse_schema, METH_O, NULL},
-  {"_push_on_torch_dispatch_stack", push_dispatch_mode, METH_O, NULL}, {"_pop_torch_dispatch_stack", pop_dispatch_mode, METH_NOARGS, NULL},
-  {"_len_torch_dispatch_stack", dispatch_mode_depth, METH_NOARGS, NULL}, {NULL}};
+static PyMethodDef functions[] = {{"_impl", f_impl, METH_VARARGS, NULL},
+                                  {"_fallback", f_fallback, METH_VARARGS, NULL},
+                                  {"_define", f_define, METH_O, NULL},
+                                  {"_get_operation", f_get_operation, METH_VARARGS, NULL},
+                                  {"_overloads", f_overloads, METH_VARARGS, NULL},
+                                  {"_dispatch_get_all_op_names", f_all_names, METH_NOARGS, NULL},
+                                  {"_dispatch_keys", f_keys, METH_O, NULL},
+                                  {"_dispatch_key_bits", f_key_bits, METH_O, NULL},
+                                  {"_dispatch_tls_set", f_set_key, METH_VARARGS, NULL},
+                                  {"_parse_schema", f_parse_schema, METH_O, NULL},
+                                  {"_push_on_torch_dispatch_stack", push_dispatch_mode, METH_O, NULL},
+                                  {"_pop_torch_dispatch_stack", pop_dispatch_mode, METH_NOARGS, NULL},
+                                  {"_len_torch_dispatch_stack", dispatch_mode_depth, METH_NOARGS, NULL},
+                                  {NULL}};
 
 int em_py_dispatch_init(PyObject *module) {
   if ((op_objects = PyDict_New()) == NULL || PyType_Ready(&op_type) < 0) return -1;

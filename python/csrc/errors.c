@@ -26,8 +26,7 @@ PyObject *em_py_raise(em_status st) {
   const char *op = em_error_operator();
   if (op != NULL && strstr(em_error_message(), op) == NULL)
     PyErr_Format(exception_class(st), "%s\n[in operator %s]", em_error_message(), op);
-  else
-    PyErr_SetString(exception_class(st), em_error_message());
+  else PyErr_SetString(exception_class(st), em_error_message());
   em_error_clear();
   return NULL;
 }
@@ -56,10 +55,12 @@ static void *unlock_host(void) { return PyGILState_Check() ? PyEval_SaveThread()
 static void lock_host(void *token) { PyEval_RestoreThread(token); }
 
 int em_py_errors_init(PyObject *module) {
-  out_of_memory_error = PyErr_NewExceptionWithDoc("ember.OutOfMemoryError", "Exception raised when a device is out of memory",
-                                                  PyExc_RuntimeError, NULL);
-  linalg_error = PyErr_NewExceptionWithDoc("ember._C._LinAlgError", "Error raised by ember.linalg function when the cause "
-                                           "of error is a numerical inconsistency in the data.", PyExc_RuntimeError, NULL);
+  out_of_memory_error = PyErr_NewExceptionWithDoc(
+      "ember.OutOfMemoryError", "Exception raised when a device is out of memory", PyExc_RuntimeError, NULL);
+  linalg_error = PyErr_NewExceptionWithDoc("ember._C._LinAlgError",
+                                           "Error raised by ember.linalg function when the cause "
+                                           "of error is a numerical inconsistency in the data.",
+                                           PyExc_RuntimeError, NULL);
   if (out_of_memory_error == NULL || linalg_error == NULL) return -1;
   if (PyModule_AddObjectRef(module, "OutOfMemoryError", out_of_memory_error) < 0) return -1;
   if (PyModule_AddObjectRef(module, "_LinAlgError", linalg_error) < 0) return -1;

@@ -25,8 +25,16 @@ static int find_sizes(PyObject *data, int64_t *sizes) {
     sizes[n++] = len;
     if (len == 0) break;
     PyObject *first = PySequence_GetItem(o, 0);
-    if (first == NULL) { n = -1; break; }
-    if (first == o) { Py_DECREF(first); PyErr_SetString(PyExc_TypeError, "new(): self-referential lists are incompatible"); n = -1; break; }
+    if (first == NULL) {
+      n = -1;
+      break;
+    }
+    if (first == o) {
+      Py_DECREF(first);
+      PyErr_SetString(PyExc_TypeError, "new(): self-referential lists are incompatible");
+      n = -1;
+      break;
+    }
     Py_SETREF(o, first);
   }
   Py_DECREF(o);
@@ -34,16 +42,23 @@ static int find_sizes(PyObject *data, int64_t *sizes) {
 }
 
 static int numpy_scalar_dtype(PyObject *o) {
-  static const struct { const char *name; int dtype; } table[] = {
-    {"numpy.bool_", EM_BOOL}, {"numpy.bool", EM_BOOL}, {"numpy.int8", EM_I8}, {"numpy.int16", EM_I16}, {"numpy.int32", EM_I32},
-    {"numpy.int64", EM_I64}, {"numpy.longlong", EM_I64}, {"numpy.uint8", EM_U8}, {"numpy.float16", EM_F16}, {"numpy.float32", EM_F32},
-    {"numpy.float64", EM_F64}, {"numpy.complex64", EM_C64}, {"numpy.complex128", EM_C128}};
+  static const struct {
+    const char *name;
+    int dtype;
+  } table[] = {{"numpy.bool_", EM_BOOL},     {"numpy.bool", EM_BOOL},   {"numpy.int8", EM_I8},
+               {"numpy.int16", EM_I16},      {"numpy.int32", EM_I32},   {"numpy.int64", EM_I64},
+               {"numpy.longlong", EM_I64},   {"numpy.uint8", EM_U8},    {"numpy.float16", EM_F16},
+               {"numpy.float32", EM_F32},    {"numpy.float64", EM_F64}, {"numpy.complex64", EM_C64},
+               {"numpy.complex128", EM_C128}};
   for (size_t i = 0; i < sizeof table / sizeof *table; i++)
     if (strcmp(Py_TYPE(o)->tp_name, table[i].name) == 0) return table[i].dtype;
   return EM_DTYPE_NONE;
 }
 
-static int merge(int *dtype, int d) { *dtype = *dtype < 0 ? d : em_dtype_promote(*dtype, d); return 0; }
+static int merge(int *dtype, int d) {
+  *dtype = *dtype < 0 ? d : em_dtype_promote(*dtype, d);
+  return 0;
+}
 static int find_dtype(PyObject *o, int *dtype) {
   if (em_py_is_tensor(o)) return merge(dtype, em_py_t(o)->dtype);
   if (em_py_is_numpy_scalar(o) && numpy_scalar_dtype(o) >= 0) return merge(dtype, numpy_scalar_dtype(o));
@@ -57,7 +72,10 @@ static int find_dtype(PyObject *o, int *dtype) {
     return -1;
   }
   PyObject *seq = PySequence_Fast(o, "not a sequence");
-  if (seq == NULL || Py_EnterRecursiveCall(" while reading tensor data")) { Py_XDECREF(seq); return -1; }
+  if (seq == NULL || Py_EnterRecursiveCall(" while reading tensor data")) {
+    Py_XDECREF(seq);
+    return -1;
+  }
   int bad = 0;
   Py_ssize_t n = PySequence_Fast_GET_SIZE(seq);
   if (n == 0) bad = merge(dtype, em_dtype_default());
@@ -83,7 +101,10 @@ static int store_element(PyObject *o, int dtype, void *p) {
   } else if (em_py_to_scalar(o, &s) < 0) {
     return -1;
   }
-  if (dtype == EM_BOOL) s = em_scalar_bool(s.kind == EM_SCALAR_DOUBLE ? s.d != 0 : s.kind == EM_SCALAR_COMPLEX ? s.c.re != 0 || s.c.im != 0 : s.i != 0);
+  if (dtype == EM_BOOL)
+    s = em_scalar_bool(s.kind == EM_SCALAR_DOUBLE    ? s.d != 0
+                       : s.kind == EM_SCALAR_COMPLEX ? s.c.re != 0 || s.c.im != 0
+                                                     : s.i != 0);
   em_status st = em_scalar_store(s, dtype, p);
   return st == EM_OK ? 0 : em_py_raise_int(st);
 }
@@ -101,10 +122,12 @@ static int store_level(PyObject *o, int ndim, const int64_t *sizes, int dim, int
   Py_ssize_t n = PySequence_Fast_GET_SIZE(seq);
   int bad = 0;
   if (n != sizes[dim]) {
-    PyErr_Format(PyExc_ValueError, "expected sequence of length %lld at dim %d (got %zd)", (long long)sizes[dim], dim, n);
+    PyErr_Format(PyExc_ValueError, "expected sequence of length %lld at dim %d (got %zd)", (long long)sizes[dim], dim,
+                 n);
     bad = -1;
   }
-  for (Py_ssize_t i = 0; !bad && i < n; i++) bad = store_level(PySequence_Fast_GET_ITEM(seq, i), ndim, sizes, dim + 1, dtype, p);
+  for (Py_ssize_t i = 0; !bad && i < n; i++)
+    bad = store_level(PySequence_Fast_GET_ITEM(seq, i), ndim, sizes, dim + 1, dtype, p);
   Py_DECREF(seq);
   return bad;
 }
@@ -114,11 +137,18 @@ em_status em_py_sequence_tensor(PyObject *data, int dtype, em_device device, em_
   em_tensor *t = NULL, *moved = NULL;
   em_status st = EM_OK;
   int ndim;
-  if (is_text(data)) { (void)bad_type(data); return EM_ERR_FOREIGN; }
+  if (is_text(data)) {
+    (void)bad_type(data);
+    return EM_ERR_FOREIGN;
+  }
   if ((ndim = find_sizes(data, sizes)) < 0 || (dtype < 0 && find_dtype(data, &dtype) < 0)) return EM_ERR_FOREIGN;
   EM_TRY(em_tensor_new(ndim, sizes, dtype, (em_device){EM_DEVICE_CPU, -1}, &t));
+  // lint: allow data, because a fresh tensor is filled element by element from Python objects
   char *p = em_tensor_data(t);
-  if (t->numel > 0 && store_level(data, ndim, sizes, 0, dtype, &p) < 0) { st = EM_ERR_FOREIGN; goto fail; }
+  if (t->numel > 0 && store_level(data, ndim, sizes, 0, dtype, &p) < 0) {
+    st = EM_ERR_FOREIGN;
+    goto fail;
+  }
   if (em_device_given(device) && device.type != EM_DEVICE_CPU) {
     EM_TRY(em_device_check(device));
     EM_TRY(em_py_to_dtype_device(t, EM_DTYPE_NONE, device, true, &moved));
@@ -133,7 +163,11 @@ fail:
 }
 
 // ---------------------------------------------------------------- any data
-typedef struct data_args { int dtype; em_device device; bool requires_grad, copy; } data_args;
+typedef struct data_args {
+  int dtype;
+  em_device device;
+  bool requires_grad, copy;
+} data_args;
 
 // Tensors and arrays are copied (copy) or shared where dtype and device allow.
 static em_status from_tensor(em_tensor *t, const data_args *a, em_tensor **out) {
@@ -170,7 +204,8 @@ static PyObject *finish(em_status st, em_tensor *t, bool requires_grad) {
 static int read_options(const char *name, PyObject *dtype, PyObject *device, PyObject *requires_grad, data_args *a) {
   if (dtype != NULL && dtype != Py_None) {
     if (!em_py_is_dtype(dtype)) {
-      PyErr_Format(PyExc_TypeError, "%s(): argument 'dtype' must be torch.dtype, not %s", name, Py_TYPE(dtype)->tp_name);
+      PyErr_Format(PyExc_TypeError, "%s(): argument 'dtype' must be torch.dtype, not %s", name,
+                   Py_TYPE(dtype)->tp_name);
       return -1;
     }
     a->dtype = em_py_to_dtype(dtype);
@@ -178,7 +213,8 @@ static int read_options(const char *name, PyObject *dtype, PyObject *device, PyO
   if (device != NULL && device != Py_None && em_py_to_device(device, &a->device) < 0) return -1;
   if (requires_grad != NULL && requires_grad != Py_None) {
     if (!PyBool_Check(requires_grad)) {
-      PyErr_Format(PyExc_TypeError, "%s(): argument 'requires_grad' must be bool, not %s", name, Py_TYPE(requires_grad)->tp_name);
+      PyErr_Format(PyExc_TypeError, "%s(): argument 'requires_grad' must be bool, not %s", name,
+                   Py_TYPE(requires_grad)->tp_name);
       return -1;
     }
     a->requires_grad = requires_grad == Py_True;
@@ -193,12 +229,17 @@ static PyObject *f_tensor(PyObject *Py_UNUSED(m), PyObject *args, PyObject *kw) 
     PyErr_SetString(PyExc_TypeError, "tensor() missing 1 required positional arguments: \"data\"");
     return NULL;
   }
-  if (!PyArg_ParseTupleAndKeywords(args, kw, "O|$OOOOO:tensor", names, &data, &dtype, &device, &pin, &grad, &dims)) return NULL;
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "O|$OOOOO:tensor", names, &data, &dtype, &device, &pin, &grad, &dims))
+    return NULL;
   data_args a = {EM_DTYPE_NONE, EM_DEVICE_NONE, false, true};
   if (read_options("tensor", dtype, device, grad, &a) < 0) return NULL;
-  if (em_py_is_tensor(data) && PyErr_WarnEx(PyExc_UserWarning, "To copy construct from a tensor, it is recommended to use "
-                                            "sourceTensor.detach().clone() or sourceTensor.detach().clone().requires_grad_(True), rather than "
-                                            "torch.tensor(sourceTensor).", 1) < 0) return NULL;
+  if (em_py_is_tensor(data) &&
+      PyErr_WarnEx(PyExc_UserWarning,
+                   "To copy construct from a tensor, it is recommended to use "
+                   "sourceTensor.detach().clone() or sourceTensor.detach().clone().requires_grad_(True), rather than "
+                   "torch.tensor(sourceTensor).",
+                   1) < 0)
+    return NULL;
   em_tensor *t = NULL;
   em_status st = make(data, &a, &t);
   return finish(st, t, a.requires_grad);
@@ -211,14 +252,16 @@ static PyObject *f_as_tensor(PyObject *Py_UNUSED(m), PyObject *args, PyObject *k
   data_args a = {EM_DTYPE_NONE, EM_DEVICE_NONE, false, false};
   if (read_options("as_tensor", dtype, device, NULL, &a) < 0) return NULL;
   em_tensor *t = NULL;
-  em_status st = em_py_is_tensor(data) ? em_py_to_dtype_device(em_py_t(data), a.dtype, a.device, false, &t) : make(data, &a, &t);
+  em_status st = em_py_is_tensor(data) ? em_py_to_dtype_device(em_py_t(data), a.dtype, a.device, false, &t)
+                                       : make(data, &a, &t);
   return finish(st, t, false);
 }
 
 static PyObject *f_asarray(PyObject *Py_UNUSED(m), PyObject *args, PyObject *kw) {
   static char *names[] = {"obj", "dtype", "device", "copy", "requires_grad", NULL};
   PyObject *data, *dtype = NULL, *device = NULL, *copy = Py_None, *grad = NULL;
-  if (!PyArg_ParseTupleAndKeywords(args, kw, "O|$OOOO:asarray", names, &data, &dtype, &device, &copy, &grad)) return NULL;
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "O|$OOOO:asarray", names, &data, &dtype, &device, &copy, &grad))
+    return NULL;
   data_args a = {EM_DTYPE_NONE, EM_DEVICE_NONE, false, copy == Py_True};
   if (read_options("asarray", dtype, device, grad, &a) < 0) return NULL;
   em_tensor *t = NULL;
@@ -237,7 +280,9 @@ static PyObject *f_asarray(PyObject *Py_UNUSED(m), PyObject *args, PyObject *kw)
 static PyObject *m_new_tensor(PyObject *self, PyObject *args, PyObject *kw) {
   static char *names[] = {"data", "dtype", "device", "requires_grad", "pin_memory", "layout", NULL};
   PyObject *data, *dtype = NULL, *device = NULL, *grad = NULL, *pin = NULL, *layout = NULL;
-  if (!PyArg_ParseTupleAndKeywords(args, kw, "O|$OOOOO:new_tensor", names, &data, &dtype, &device, &grad, &pin, &layout)) return NULL;
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "O|$OOOOO:new_tensor", names, &data, &dtype, &device, &grad, &pin,
+                                   &layout))
+    return NULL;
   data_args a = {em_py_t(self)->dtype, em_py_t(self)->device, false, true};
   if (read_options("new_tensor", dtype, device, grad, &a) < 0) return NULL;
   em_tensor *t = NULL;
@@ -255,7 +300,8 @@ static em_status legacy(PyObject *args, int dtype, em_device device, em_tensor *
   if (n == 0) return em_tensor_new(1, sizes, dtype, device, out);
   if (n == 1 && em_py_is_tensor(first)) {
     if (em_py_t(first)->dtype == dtype) return em_tensor_alias(em_py_t(first), out);
-    PyErr_Format(PyExc_TypeError, "expected %s (got %s)", em_priv_dtypes[dtype].storage, em_priv_dtypes[em_py_t(first)->dtype].storage);
+    PyErr_Format(PyExc_TypeError, "expected %s (got %s)", em_priv_dtypes[dtype].storage,
+                 em_priv_dtypes[em_py_t(first)->dtype].storage);
     return EM_ERR_FOREIGN;
   }
   bool shape = n == 1 && Py_TYPE(first) == &em_py_size_type;
@@ -275,11 +321,13 @@ static em_status legacy(PyObject *args, int dtype, em_device device, em_tensor *
 PyObject *em_py_legacy_new(PyTypeObject *cls, PyObject *args, PyObject *kw) {
   em_device device = {EM_DEVICE_CPU, -1};
   int dtype = em_dtype_default();
-  PyObject *d = kw == NULL ? NULL : PyDict_GetItemString(kw, "device"), *ty = kw == NULL ? NULL : PyDict_GetItemString(kw, "dtype");
+  PyObject *d = kw == NULL ? NULL : PyDict_GetItemString(kw, "device"),
+           *ty = kw == NULL ? NULL : PyDict_GetItemString(kw, "dtype");
   PyObject *data = kw == NULL ? NULL : PyDict_GetItemString(kw, "data"), *tuple;
   if (d != NULL && d != Py_None && em_py_to_device(d, &device) < 0) return NULL;
   if (ty != NULL && em_py_is_dtype(ty)) dtype = em_py_to_dtype(ty);
-  else if (PyTuple_GET_SIZE(args) == 1 && em_py_is_tensor(PyTuple_GET_ITEM(args, 0))) dtype = em_py_t(PyTuple_GET_ITEM(args, 0))->dtype;
+  else if (PyTuple_GET_SIZE(args) == 1 && em_py_is_tensor(PyTuple_GET_ITEM(args, 0)))
+    dtype = em_py_t(PyTuple_GET_ITEM(args, 0))->dtype;
   tuple = data != NULL && PyTuple_GET_SIZE(args) == 0 ? PyTuple_Pack(1, data) : Py_NewRef(args);
   if (tuple == NULL) return NULL;
   em_tensor *t = NULL;
@@ -316,16 +364,22 @@ static PyObject *f_window(PyObject *Py_UNUSED(m), PyObject *args) {
   if (!PyArg_ParseTuple(args, "OOLOO:_window", &storage, &dtype, &offset, &size, &stride)) return NULL;
   em_storage *s = em_py_to_storage(storage);
   if (s == NULL) return NULL;
-  if (!em_py_is_dtype(dtype)) { PyErr_SetString(PyExc_TypeError, "_window(): dtype must be torch.dtype"); return NULL; }
+  if (!em_py_is_dtype(dtype)) {
+    PyErr_SetString(PyExc_TypeError, "_window(): dtype must be torch.dtype");
+    return NULL;
+  }
   int d = em_py_to_dtype(dtype);
   em_py_frame f;
   em_ints sz = EM_INTS_NONE, sd = EM_INTS_NONE;
   em_tensor *t = NULL;
   PyObject *r = NULL;
   em_py_frame_init(&f);
-  PyObject *a = PySequence_Fast(size, "size must be a sequence"), *b = PySequence_Fast(stride, "stride must be a sequence");
+  PyObject *a = PySequence_Fast(size, "size must be a sequence"),
+           *b = PySequence_Fast(stride, "stride must be a sequence");
   if (a != NULL && b != NULL && em_py_int_list(a, &f, &sz) == 0 && em_py_int_list(b, &f, &sd) == 0) {
-    em_status st = sz.n != sd.n || sz.n > EM_MAX_DIMS ? em_fail(EM_ERR_RUNTIME, "mismatch in length of strides and shape") : EM_OK;
+    em_status st = sz.n != sd.n || sz.n > EM_MAX_DIMS
+                       ? em_fail(EM_ERR_RUNTIME, "mismatch in length of strides and shape")
+                       : EM_OK;
     for (int64_t i = 0; st == EM_OK && i < sz.n; i++)
       if (sz.p[i] < 0 || sd.p[i] < 0) st = em_fail(EM_ERR_RUNTIME, "sizes and strides must not be negative");
     if (st == EM_OK) st = em_shape_check_storage(s, (int)sz.n, sz.p, sd.p, offset, em_dtype_size(d));
@@ -339,12 +393,17 @@ static PyObject *f_window(PyObject *Py_UNUSED(m), PyObject *args) {
 }
 
 static PyObject *f_set_default_dtype(PyObject *Py_UNUSED(m), PyObject *o) {
-  if (!em_py_is_dtype(o)) { PyErr_SetString(PyExc_TypeError, "invalid dtype object"); return NULL; }
+  if (!em_py_is_dtype(o)) {
+    PyErr_SetString(PyExc_TypeError, "invalid dtype object");
+    return NULL;
+  }
   em_status st = em_dtype_set_default(em_py_to_dtype(o));
   if (st != EM_OK) return em_py_raise(st);
   Py_RETURN_NONE;
 }
-static PyObject *f_get_default_dtype(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) { return em_py_dtype_new_ref(em_dtype_default()); }
+static PyObject *f_get_default_dtype(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) {
+  return em_py_dtype_new_ref(em_dtype_default());
+}
 static PyObject *f_promote(PyObject *Py_UNUSED(m), PyObject *const *args, Py_ssize_t n) {
   if (n != 2 || !em_py_is_dtype(args[0]) || !em_py_is_dtype(args[1])) {
     PyErr_SetString(PyExc_TypeError, "promote_types() wants two torch.dtype");
@@ -355,17 +414,28 @@ static PyObject *f_promote(PyObject *Py_UNUSED(m), PyObject *const *args, Py_ssi
 static PyObject *f_can_cast(PyObject *Py_UNUSED(m), PyObject *args, PyObject *kw) {
   static char *names[] = {"from_", "to", NULL}, *pair[] = {"from", "to", NULL};
   PyObject *from, *to;
-  if (!PyArg_ParseTupleAndKeywords(args, kw, "OO:can_cast", kw != NULL && PyDict_GetItemString(kw, "from") ? pair : names, &from, &to)) return NULL;
-  if (!em_py_is_dtype(from) || !em_py_is_dtype(to)) { PyErr_SetString(PyExc_TypeError, "can_cast() wants two torch.dtype"); return NULL; }
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "OO:can_cast",
+                                   kw != NULL && PyDict_GetItemString(kw, "from") ? pair : names, &from, &to))
+    return NULL;
+  if (!em_py_is_dtype(from) || !em_py_is_dtype(to)) {
+    PyErr_SetString(PyExc_TypeError, "can_cast() wants two torch.dtype");
+    return NULL;
+  }
   return PyBool_FromLong(em_dtype_can_cast(em_py_to_dtype(from), em_py_to_dtype(to)));
 }
 
-#define KW(f) (PyCFunction)(void *)f, METH_VARARGS | METH_KEYWORDS, NULL
+#define KW(f) (PyCFunction)(void *) f, METH_VARARGS | METH_KEYWORDS, NULL
 static PyMethodDef functions[] = {
-  {"tensor", KW(f_tensor)}, {"as_tensor", KW(f_as_tensor)}, {"asarray", KW(f_asarray)}, {"_legacy_new", f_legacy, METH_VARARGS, NULL},
-  {"_window", f_window, METH_VARARGS, NULL}, {"_set_default_dtype", f_set_default_dtype, METH_O, NULL},
-  {"get_default_dtype", f_get_default_dtype, METH_NOARGS, NULL}, {"promote_types", (PyCFunction)(void *)f_promote, METH_FASTCALL, NULL},
-  {"can_cast", KW(f_can_cast)}, {NULL},
+    {"tensor", KW(f_tensor)},
+    {"as_tensor", KW(f_as_tensor)},
+    {"asarray", KW(f_asarray)},
+    {"_legacy_new", f_legacy, METH_VARARGS, NULL},
+    {"_window", f_window, METH_VARARGS, NULL},
+    {"_set_default_dtype", f_set_default_dtype, METH_O, NULL},
+    {"get_default_dtype", f_get_default_dtype, METH_NOARGS, NULL},
+    {"promote_types", (PyCFunction)(void *)f_promote, METH_FASTCALL, NULL},
+    {"can_cast", KW(f_can_cast)},
+    {NULL},
 };
 static PyMethodDef methods[] = {{"new_tensor", KW(m_new_tensor)}, {"new", KW(m_new)}, {NULL}};
 

@@ -49,7 +49,8 @@ static inline PyObject *em_py_run_tensors(const em_operator *op, uint8_t kind, e
   uint64_t keys = a->keys | b->keys, ks = em_priv_keys(op, keys);
   if (EM_UNLIKELY(ks == 0)) return em_py_raise(em_priv_no_kernel(op, keys));
   em_any_fn fn = op->slots[em_priv_top_key(ks)].fn;
-  em_status st = kind == EM_FAST_TT ? ((em_fn_tt)fn)(ks, a, b, &out) : ((em_fn_tt_alpha)fn)(ks, a, b, em_scalar_int(1), &out);
+  em_status st = kind == EM_FAST_TT ? ((em_fn_tt)fn)(ks, a, b, &out)
+                                    : ((em_fn_tt_alpha)fn)(ks, a, b, em_scalar_int(1), &out);
   return em_py_finish_fast(op, st, out);
 }
 static inline PyObject *em_py_run_inplace(const em_operator *op, uint8_t kind, PyObject *self, em_tensor *b) {
@@ -62,6 +63,7 @@ static inline PyObject *em_py_run_inplace(const em_operator *op, uint8_t kind, P
   return EM_LIKELY(st == EM_OK) ? Py_NewRef(self) : em_py_raise(em_fail_operator(st, op->full));
 }
 static inline PyObject *em_py_run_binary(const em_operator *op, uint8_t kind, PyObject *a, PyObject *b) {
-  return kind & EM_FAST_INPLACE ? em_py_run_inplace(op, kind, a, em_py_t(b)) : em_py_run_tensors(op, kind, em_py_t(a), em_py_t(b));
+  return kind & EM_FAST_INPLACE ? em_py_run_inplace(op, kind, a, em_py_t(b))
+                                : em_py_run_tensors(op, kind, em_py_t(a), em_py_t(b));
 }
 #endif

@@ -12,36 +12,46 @@ static PyObject *enter(int i, PyObject *self, PyObject *const *args, Py_ssize_t 
   em_py_callable *c = &callables[i];
   return em_py_call(c, c->fn->where == EM_PY_METHOD ? self : NULL, args, n, kw);
 }
-#define E1(i) static PyObject *entry_##i(PyObject *s, PyObject *const *a, Py_ssize_t n, PyObject *k) { return enter(0x##i, s, a, n, k); }
+// clang-format off
+#define E1(i)                                                                                  \
+  static PyObject *entry_##i(PyObject *s, PyObject *const *a, Py_ssize_t n, PyObject *k) {     \
+    return enter(0x##i, s, a, n, k);                                                           \
+  }
 #define P1(i) entry_##i,
 #define X16(M, p) M(p##0) M(p##1) M(p##2) M(p##3) M(p##4) M(p##5) M(p##6) M(p##7) \
                   M(p##8) M(p##9) M(p##a) M(p##b) M(p##c) M(p##d) M(p##e) M(p##f)
-#define X256(M, p) X16(M, p##0) X16(M, p##1) X16(M, p##2) X16(M, p##3) X16(M, p##4) X16(M, p##5) X16(M, p##6) X16(M, p##7) \
-                   X16(M, p##8) X16(M, p##9) X16(M, p##a) X16(M, p##b) X16(M, p##c) X16(M, p##d) X16(M, p##e) X16(M, p##f)
+#define X256(M, p) X16(M, p##0) X16(M, p##1) X16(M, p##2) X16(M, p##3) X16(M, p##4) X16(M, p##5) \
+                   X16(M, p##6) X16(M, p##7) X16(M, p##8) X16(M, p##9) X16(M, p##a) X16(M, p##b) \
+                   X16(M, p##c) X16(M, p##d) X16(M, p##e) X16(M, p##f)
 #define X2048(M) X256(M, 0) X256(M, 1) X256(M, 2) X256(M, 3) X256(M, 4) X256(M, 5) X256(M, 6) X256(M, 7)
+// clang-format on
 X2048(E1)
-static PyObject *(*const entries[EM_PY_MAX_CALLABLES])(PyObject *, PyObject *const *, Py_ssize_t, PyObject *) = {X2048(P1)};
+static PyObject *(*const entries[EM_PY_MAX_CALLABLES])(PyObject *, PyObject *const *, Py_ssize_t,
+                                                       PyObject *) = {X2048(P1)};
 
 // ---------------------------------------------------------------- what a callable can do fast
 uint8_t em_py_fast_kind(const em_operator *op) {
   const em_arg *a = op->args;
   bool inplace = op->variant == EM_INPLACE;
-  if (op->variant == EM_OUT || op->nargs == 0 || op->nrets != 1 || op->ret_types[0] != EM_TYPE_TENSOR) return EM_FAST_NONE;
+  if (op->variant == EM_OUT || op->nargs == 0 || op->nrets != 1 || op->ret_types[0] != EM_TYPE_TENSOR)
+    return EM_FAST_NONE;
   if (a[0].type != EM_TYPE_TENSOR || (a[0].flags & EM_ARG_OPTIONAL)) return EM_FAST_NONE;
   uint8_t more = inplace ? EM_FAST_INPLACE : 0;
   if (op->nargs == 1) return EM_FAST_T | more;
-  if (op->nargs == 2 && a[1].type == EM_TYPE_DTYPE && (a[1].flags & EM_ARG_HAS_DEFAULT) && a[1].dflt.tag == EM_TAG_NONE && !inplace)
+  if (op->nargs == 2 && a[1].type == EM_TYPE_DTYPE && (a[1].flags & EM_ARG_HAS_DEFAULT) &&
+      a[1].dflt.tag == EM_TAG_NONE && !inplace)
     return EM_FAST_T_DTYPE;
   if (a[1].type != EM_TYPE_TENSOR || (a[1].flags & EM_ARG_OPTIONAL)) return EM_FAST_NONE;
   if (op->nargs == 2) return EM_FAST_TT | more;
-  bool alpha = op->nargs == 3 && a[2].type == EM_TYPE_SCALAR && (a[2].flags & EM_ARG_HAS_DEFAULT) && a[2].dflt.tag == EM_TAG_SCALAR &&
-               em_scalar_is_int_one(a[2].dflt.scalar);
+  bool alpha = op->nargs == 3 && a[2].type == EM_TYPE_SCALAR && (a[2].flags & EM_ARG_HAS_DEFAULT) &&
+               a[2].dflt.tag == EM_TAG_SCALAR && em_scalar_is_int_one(a[2].dflt.scalar);
   return alpha ? (uint8_t)(EM_FAST_TT_ALPHA | more) : EM_FAST_NONE;
 }
 
 // PyTorch takes Python numbers for tensors in these.
 static bool numbers_as_tensors(const char *name) {
-  static const char *const names[] = {"add", "sub", "mul", "div", "divide", "multiply", "subtract", "true_divide", "floor_divide", "copy"};
+  static const char *const names[] = {"add",      "sub",      "mul",         "div",          "divide",
+                                      "multiply", "subtract", "true_divide", "floor_divide", "copy"};
   size_t n = strlen(name);
   if (n > 0 && name[n - 1] == '_') n--;
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -55,8 +65,14 @@ static void prepare(em_py_callable *c, const em_py_function *fn) {
   for (int i = 0; i < fn->n; i++) {
     const em_operator *op = fn->overloads[i];
     uint8_t kind = em_py_fast_kind(op), base = kind & (uint8_t)~EM_FAST_INPLACE;
-    if ((base == EM_FAST_T || base == EM_FAST_T_DTYPE) && c->unary == NULL) { c->unary = op; c->unary_kind = kind; }
-    if ((base == EM_FAST_TT || base == EM_FAST_TT_ALPHA) && c->binary == NULL) { c->binary = op; c->binary_kind = kind; }
+    if ((base == EM_FAST_T || base == EM_FAST_T_DTYPE) && c->unary == NULL) {
+      c->unary = op;
+      c->unary_kind = kind;
+    }
+    if ((base == EM_FAST_TT || base == EM_FAST_TT_ALPHA) && c->binary == NULL) {
+      c->binary = op;
+      c->binary_kind = kind;
+    }
   }
 }
 
@@ -75,14 +91,17 @@ em_py_callable *em_py_callable_find(const char *name, int where) {
 }
 
 PyObject *em_py_function_object(em_py_callable *c) {
-  PyObject *home = c->fn->where == EM_PY_METHOD ? (PyObject *)em_py_tensor_class : c->fn->where == EM_PY_NN ? nn_module : functions_class;
+  PyObject *home = c->fn->where == EM_PY_METHOD ? (PyObject *)em_py_tensor_class
+                   : c->fn->where == EM_PY_NN   ? nn_module
+                                                : functions_class;
   return PyObject_GetAttrString(home, c->fn->name);
 }
 
 static PyObject *not_built(const char *name) {
   return PyErr_Format(PyExc_NotImplementedError, "this build of Ember has no operator '%s'", name);
 }
-PyObject *em_py_call_method(const char *name, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+PyObject *em_py_call_method(const char *name, PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+                            PyObject *kwnames) {
   em_py_callable *c = em_py_callable_find(name, EM_PY_METHOD);
   return c == NULL ? not_built(name) : em_py_call(c, self, args, nargs, kwnames);
 }
@@ -118,14 +137,14 @@ fail:
 }
 
 // ---------------------------------------------------------------- start
-static PyTypeObject functions_type = {
-  PyVarObject_HEAD_INIT(NULL, 0).tp_name = "ember._C._VariableFunctionsClass", .tp_basicsize = sizeof(PyObject),
-  .tp_flags = Py_TPFLAGS_DEFAULT};
+static PyTypeObject functions_type = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "ember._C._VariableFunctionsClass",
+                                      .tp_basicsize = sizeof(PyObject), .tp_flags = Py_TPFLAGS_DEFAULT};
 
 static int place(size_t i) {
   const em_py_function *fn = callables[i].fn;
   PyMethodDef *d = &definitions[i];
-  *d = (PyMethodDef){fn->name, (PyCFunction)(void *)entries[i], METH_FASTCALL | METH_KEYWORDS, fn->overloads[0]->schema};
+  *d = (PyMethodDef){fn->name, (PyCFunction)(void *)entries[i], METH_FASTCALL | METH_KEYWORDS,
+                     fn->overloads[0]->schema};
   PyObject *o;
   int bad;
   if (fn->where == EM_PY_METHOD) {

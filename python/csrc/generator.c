@@ -2,13 +2,17 @@
 #include "bridge.h"
 #include "core/rng.h"
 
-typedef struct generator_object { PyObject_HEAD em_generator *g; } generator_object;
+typedef struct generator_object {
+  PyObject_HEAD em_generator *g;
+} generator_object;
 static PyTypeObject generator_type;
 static PyObject *default_generator;
 #define G(o) (((generator_object *)(o))->g)
 
 bool em_py_is_generator(PyObject *o) { return PyObject_TypeCheck(o, &generator_type); }
-struct em_generator *em_py_to_generator(PyObject *o) { return G(o); }
+struct em_generator *em_py_to_generator(PyObject *o) {
+  return G(o);
+}
 
 static PyObject *wrap(em_generator *g) {  // steals
   if (g == NULL) return PyErr_NoMemory();
@@ -28,7 +32,10 @@ static PyObject *generator_new(PyTypeObject *Py_UNUSED(type), PyObject *args, Py
   em_device d = {EM_DEVICE_CPU, -1};
   if (!PyArg_ParseTupleAndKeywords(args, kw, "|O:Generator", names, &device)) return NULL;
   if (device != NULL && device != Py_None && em_py_to_device(device, &d) < 0) return NULL;
-  if (d.type != EM_DEVICE_CPU) { PyErr_SetString(PyExc_RuntimeError, "Device type is not supported for torch.Generator() api."); return NULL; }
+  if (d.type != EM_DEVICE_CPU) {
+    PyErr_SetString(PyExc_RuntimeError, "Device type is not supported for torch.Generator() api.");
+    return NULL;
+  }
   return wrap(em_generator_new());
 }
 static void generator_dealloc(PyObject *o) {
@@ -55,13 +62,18 @@ static PyObject *g_manual_seed(PyObject *o, PyObject *seed) {
   em_rng_seed(G(o), u);
   return Py_NewRef(o);
 }
-static PyObject *g_seed(PyObject *o, PyObject *Py_UNUSED(none)) { return PyLong_FromUnsignedLongLong(em_rng_seed_fresh(G(o))); }
-static PyObject *g_initial_seed(PyObject *o, PyObject *Py_UNUSED(none)) { return PyLong_FromUnsignedLongLong(em_rng_initial_seed(G(o))); }
+static PyObject *g_seed(PyObject *o, PyObject *Py_UNUSED(none)) {
+  return PyLong_FromUnsignedLongLong(em_rng_seed_fresh(G(o)));
+}
+static PyObject *g_initial_seed(PyObject *o, PyObject *Py_UNUSED(none)) {
+  return PyLong_FromUnsignedLongLong(em_rng_initial_seed(G(o)));
+}
 static PyObject *g_get_state(PyObject *o, PyObject *Py_UNUSED(none)) {
   em_tensor *t = NULL;
   int64_t n = EM_RNG_STATE_SIZE;
   em_status st = em_tensor_new(1, &n, EM_U8, (em_device){EM_DEVICE_CPU, -1}, &t);
   if (st != EM_OK) return em_py_raise(st);
+  // lint: allow data, because the state is copied out byte for byte
   em_rng_get_state(G(o), em_tensor_data(t));
   return em_py_wrap(t);
 }
@@ -71,12 +83,18 @@ static PyObject *g_set_state(PyObject *o, PyObject *state) {
     return NULL;
   }
   em_tensor *t = em_py_t(state);
-  if (!em_tensor_is_contiguous(t)) { PyErr_SetString(PyExc_RuntimeError, "RNG state must be contiguous"); return NULL; }
+  if (!em_tensor_is_contiguous(t)) {
+    PyErr_SetString(PyExc_RuntimeError, "RNG state must be contiguous");
+    return NULL;
+  }
+  // lint: allow data, because the state is copied in byte for byte
   em_status st = em_rng_set_state(G(o), em_tensor_data(t), (size_t)t->numel);
   return st == EM_OK ? Py_NewRef(o) : em_py_raise(st);
 }
 static PyObject *g_clone(PyObject *o, PyObject *Py_UNUSED(none)) { return wrap(em_generator_clone(G(o))); }
-static PyObject *g_device(PyObject *Py_UNUSED(o), void *Py_UNUSED(c)) { return em_py_device_new((em_device){EM_DEVICE_CPU, -1}); }
+static PyObject *g_device(PyObject *Py_UNUSED(o), void *Py_UNUSED(c)) {
+  return em_py_device_new((em_device){EM_DEVICE_CPU, -1});
+}
 static PyObject *g_reduce(PyObject *o, PyObject *Py_UNUSED(none)) {
   PyObject *state = g_get_state(o, NULL);
   return state == NULL ? NULL : Py_BuildValue("(O()N)", Py_TYPE(o), state);
@@ -88,14 +106,23 @@ static PyObject *g_setstate(PyObject *o, PyObject *state) {
   Py_RETURN_NONE;
 }
 
-static PyMethodDef methods[] = {
-  {"manual_seed", g_manual_seed, METH_O, NULL}, {"seed", g_seed, METH_NOARGS, NULL}, {"initial_seed", g_initial_seed, METH_NOARGS, NULL},
-  {"get_state", g_get_state, METH_NOARGS, NULL}, {"set_state", g_set_state, METH_O, NULL}, {"clone_state", g_clone, METH_NOARGS, NULL},
-  {"__reduce__", g_reduce, METH_NOARGS, NULL}, {"__setstate__", g_setstate, METH_O, NULL}, {NULL}};
+static PyMethodDef methods[] = {{"manual_seed", g_manual_seed, METH_O, NULL},
+                                {"seed", g_seed, METH_NOARGS, NULL},
+                                {"initial_seed", g_initial_seed, METH_NOARGS, NULL},
+                                {"get_state", g_get_state, METH_NOARGS, NULL},
+                                {"set_state", g_set_state, METH_O, NULL},
+                                {"clone_state", g_clone, METH_NOARGS, NULL},
+                                {"__reduce__", g_reduce, METH_NOARGS, NULL},
+                                {"__setstate__", g_setstate, METH_O, NULL},
+                                {NULL}};
 static PyGetSetDef getset[] = {{"device", g_device}, {NULL}};
-static PyTypeObject generator_type = {
-  PyVarObject_HEAD_INIT(NULL, 0).tp_name = "ember.Generator", .tp_basicsize = sizeof(generator_object), .tp_new = generator_new,
-  .tp_dealloc = generator_dealloc, .tp_methods = methods, .tp_getset = getset, .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE};
+static PyTypeObject generator_type = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "ember.Generator",
+                                      .tp_basicsize = sizeof(generator_object),
+                                      .tp_new = generator_new,
+                                      .tp_dealloc = generator_dealloc,
+                                      .tp_methods = methods,
+                                      .tp_getset = getset,
+                                      .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE};
 
 int em_py_generator_init(PyObject *module) {
   if (PyType_Ready(&generator_type) < 0) return -1;

@@ -9,7 +9,9 @@ typedef em_status (*fn_select)(uint64_t, em_tensor *, int64_t, int64_t, em_tenso
 typedef em_status (*fn_slice)(uint64_t, em_tensor *, int64_t, em_opt_int, em_opt_int, int64_t, em_tensor **);
 typedef em_status (*fn_unsqueeze)(uint64_t, em_tensor *, int64_t, em_tensor **);
 
-static em_status absent(const char *name) { return em_fail(EM_ERR_NOT_IMPLEMENTED, "this build of Ember has no operator '%s'", name); }
+static em_status absent(const char *name) {
+  return em_fail(EM_ERR_NOT_IMPLEMENTED, "this build of Ember has no operator '%s'", name);
+}
 static const em_operator *find(const em_operator **cache, const char *name, const char *overload) {
   if (*cache == NULL) *cache = em_operator_find("aten", name, overload);
   return *cache;
@@ -57,14 +59,16 @@ static int replace(em_tensor **t, em_status st, em_tensor *next) {
 static int step_int(em_tensor **t, int64_t dim, int64_t index, int64_t real_dim) {
   em_tensor *next = NULL;
   if ((*t)->ndim == 0) {
-    PyErr_SetString(PyExc_IndexError, "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
-                    "0-dim tensor to a number");
+    PyErr_SetString(
+        PyExc_IndexError,
+        "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
+        "0-dim tensor to a number");
     return -1;
   }
   int64_t size = (*t)->sizes[dim];
   if (index < -size || index >= size) {
-    PyErr_Format(PyExc_IndexError, "index %lld is out of bounds for dimension %lld with size %lld", (long long)index, (long long)real_dim,
-                 (long long)size);
+    PyErr_Format(PyExc_IndexError, "index %lld is out of bounds for dimension %lld with size %lld", (long long)index,
+                 (long long)real_dim, (long long)size);
     return -1;
   }
   em_status st = run_select(*t, dim, index, &next);
@@ -72,7 +76,10 @@ static int step_int(em_tensor **t, int64_t dim, int64_t index, int64_t real_dim)
 }
 
 static int slice_bound(PyObject *o, int64_t none, int64_t *out) {
-  if (o == Py_None) { *out = none; return 0; }
+  if (o == Py_None) {
+    *out = none;
+    return 0;
+  }
   if (em_py_is_tensor(o)) return em_py_to_int64(o, out);
   Py_ssize_t v;
   if (!_PyEval_SliceIndex(o, &v)) return -1;
@@ -84,8 +91,14 @@ static int step_slice(em_tensor **t, int64_t dim, PyObject *o) {
   int64_t start, stop, step;
   em_tensor *next = NULL;
   if (slice_bound(s->step, 1, &step) < 0) return -1;
-  if (step == 0) { PyErr_SetString(PyExc_ValueError, "slice step cannot be zero"); return -1; }
-  if (step < 0) { PyErr_SetString(PyExc_ValueError, "step must be greater than zero"); return -1; }
+  if (step == 0) {
+    PyErr_SetString(PyExc_ValueError, "slice step cannot be zero");
+    return -1;
+  }
+  if (step < 0) {
+    PyErr_SetString(PyExc_ValueError, "step must be greater than zero");
+    return -1;
+  }
   if (slice_bound(s->start, 0, &start) < 0 || slice_bound(s->stop, INT64_MAX, &stop) < 0) return -1;
   if (start == 0 && stop >= (*t)->sizes[dim] && step == 1) return 0;  // all of it
   em_status st = run_slice(*t, dim, start, stop, step, &next);
@@ -99,9 +112,9 @@ static int step_none(em_tensor **t, int64_t dim) {
 
 // ---------------------------------------------------------------- the whole index
 typedef struct index_state {
-  em_tensor *t;                    // owned: the basic part applied so far
-  int64_t dim, real_dim;           // of t; of the indexed tensor
-  em_tensor *tensors[EM_MAX_DIMS]; // owned: tensor part, NULL for dims that are kept
+  em_tensor *t;                     // owned: the basic part applied so far
+  int64_t dim, real_dim;            // of t; of the indexed tensor
+  em_tensor *tensors[EM_MAX_DIMS];  // owned: tensor part, NULL for dims that are kept
   int ntensors;
 } index_state;
 
@@ -188,7 +201,10 @@ static int step_any(index_state *s, PyObject *o, int64_t specified, int original
     return step_int(&s->t, s->dim, i, s->real_dim - 1);
   }
   if (PySlice_Check(o)) {
-    if (s->t->ndim == 0) { PyErr_SetString(PyExc_IndexError, "slice() cannot be applied to a 0-dim tensor."); return -1; }
+    if (s->t->ndim == 0) {
+      PyErr_SetString(PyExc_IndexError, "slice() cannot be applied to a 0-dim tensor.");
+      return -1;
+    }
     if (step_slice(&s->t, s->dim, o) < 0) return -1;
     s->dim++;
     s->real_dim++;
@@ -212,8 +228,10 @@ static int step_any(index_state *s, PyObject *o, int64_t specified, int original
     Py_XDECREF(i);
     return r;
   }
-  PyErr_Format(PyExc_IndexError, "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got %s)",
-               Py_TYPE(o)->tp_name);
+  PyErr_Format(
+      PyExc_IndexError,
+      "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got %s)",
+      Py_TYPE(o)->tp_name);
   return -1;
 }
 
@@ -242,7 +260,9 @@ static bool reads_as_tuple(PyObject *index) {
   if (!PyList_Check(index) || PyList_GET_SIZE(index) >= 32) return false;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(index); i++) {
     PyObject *o = PyList_GET_ITEM(index, i);
-    if (em_py_is_tensor(o) || PySlice_Check(o) || o == Py_Ellipsis || o == Py_None || PyList_Check(o) || PyTuple_Check(o)) return true;
+    if (em_py_is_tensor(o) || PySlice_Check(o) || o == Py_Ellipsis || o == Py_None || PyList_Check(o) ||
+        PyTuple_Check(o))
+      return true;
   }
   return false;
 }
@@ -258,16 +278,20 @@ static int apply(em_tensor *self, PyObject *index, index_state *s) {
   int64_t specified = count_specified(tuple);
   int ndim = self->ndim, r = 0;
   if (specified > ndim) {
-    if (ndim == 0 && PyTuple_GET_SIZE(tuple) == 1 && (PyLong_Check(PyTuple_GET_ITEM(tuple, 0)) || PySlice_Check(PyTuple_GET_ITEM(tuple, 0)))) {
-      PyErr_SetString(PyExc_IndexError, PySlice_Check(PyTuple_GET_ITEM(tuple, 0)) ? "slice() cannot be applied to a 0-dim tensor."
-                      : "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a number");
+    if (ndim == 0 && PyTuple_GET_SIZE(tuple) == 1 &&
+        (PyLong_Check(PyTuple_GET_ITEM(tuple, 0)) || PySlice_Check(PyTuple_GET_ITEM(tuple, 0)))) {
+      PyErr_SetString(PyExc_IndexError, PySlice_Check(PyTuple_GET_ITEM(tuple, 0))
+                                            ? "slice() cannot be applied to a 0-dim tensor."
+                                            : "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or "
+                                              "`tensor.item<T>()` in C++ to convert a 0-dim tensor to a number");
     } else {
       PyErr_Format(PyExc_IndexError, "too many indices for tensor of dimension %d", ndim);
     }
     r = -1;
   }
   s->t = em_tensor_retain(self);
-  for (Py_ssize_t i = 0; r == 0 && i < PyTuple_GET_SIZE(tuple); i++) r = step_any(s, PyTuple_GET_ITEM(tuple, i), specified, ndim);
+  for (Py_ssize_t i = 0; r == 0 && i < PyTuple_GET_SIZE(tuple); i++)
+    r = step_any(s, PyTuple_GET_ITEM(tuple, i), specified, ndim);
   Py_DECREF(tuple);
   if (r < 0) state_clear(s);
   return r;
@@ -277,7 +301,8 @@ static int apply(em_tensor *self, PyObject *index, index_state *s) {
 static PyObject *index_tensors(index_state *s) {
   static const em_operator *op;
   if (find(&op, "index", "Tensor") == NULL) return em_py_raise(absent("index.Tensor"));
-  em_value args[2] = {em_value_tensor(s->t), em_value_tensors((em_tensors){s->tensors, s->ntensors})}, ret = em_value_none();
+  em_value args[2] = {em_value_tensor(s->t), em_value_tensors((em_tensors){s->tensors, s->ntensors})},
+           ret = em_value_none();
   em_status st = em_call_boxed(op, args, &ret);
   return st == EM_OK ? em_py_wrap(ret.tensor) : em_py_raise(st);
 }
@@ -292,7 +317,8 @@ static PyObject *override2(PyObject *self, const char *name, PyObject *index, Py
 PyObject *em_py_getitem(PyObject *self, PyObject *index) {
   PyObject *r;
   em_tensor *t = T(self), *out = NULL;
-  if (EM_UNLIKELY(!em_py_is_exact(self) || !em_py_no_modes()) && em_py_any_override(self, NULL, 0, NULL)) return override2(self, "__getitem__", index, NULL);
+  if (EM_UNLIKELY(!em_py_is_exact(self) || !em_py_no_modes()) && em_py_any_override(self, NULL, 0, NULL))
+    return override2(self, "__getitem__", index, NULL);
   if (PyLong_CheckExact(index) && t->ndim > 0) {
     int64_t i;
     if (em_py_to_int64(index, &i) < 0) return NULL;
@@ -327,7 +353,8 @@ static em_tensor *value_tensor(em_tensor *self, PyObject *value) {
     if (st != EM_OK) (void)em_py_raise(st);
     return t;
   }
-  PyErr_Format(PyExc_TypeError, "can't assign a %s to a torch.%s", Py_TYPE(value)->tp_name, em_priv_dtypes[self->dtype].storage);
+  PyErr_Format(PyExc_TypeError, "can't assign a %s to a torch.%s", Py_TYPE(value)->tp_name,
+               em_priv_dtypes[self->dtype].storage);
   return NULL;
 }
 
@@ -346,7 +373,8 @@ static em_status copy_to(em_tensor *dst, em_tensor *src) {
     view = next;
     if (st != EM_OK) return st;
   }
-  em_value args[3] = {em_value_tensor(dst), em_value_tensor(view == NULL ? src : view), em_value_bool(false)}, ret = em_value_none();
+  em_value args[3] = {em_value_tensor(dst), em_value_tensor(view == NULL ? src : view), em_value_bool(false)},
+           ret = em_value_none();
   st = em_call_boxed(op, args, &ret);
   em_value_clear(&ret);
   em_tensor_release(view);
@@ -356,7 +384,8 @@ static em_status copy_to(em_tensor *dst, em_tensor *src) {
 static em_status put_tensors(index_state *s, em_tensor *value) {
   static const em_operator *op;
   if (find(&op, "index_put_", "") == NULL) return absent("index_put_");
-  em_value args[4] = {em_value_tensor(s->t), em_value_tensors((em_tensors){s->tensors, s->ntensors}), em_value_tensor(value), em_value_bool(false)};
+  em_value args[4] = {em_value_tensor(s->t), em_value_tensors((em_tensors){s->tensors, s->ntensors}),
+                      em_value_tensor(value), em_value_bool(false)};
   em_value ret = em_value_none();
   em_status st = em_call_boxed(op, args, &ret);
   em_value_clear(&ret);
@@ -369,7 +398,9 @@ static int put(index_state *s, em_tensor *self, PyObject *value) {
   em_status st = EM_OK;
   if (s->ntensors > 0) {
     if (v->dtype != self->dtype) {
-      st = em_fail(EM_ERR_RUNTIME, "Index put requires the source and destination dtypes match, got %s for the destination and %s for the source.",
+      st = em_fail(EM_ERR_RUNTIME,
+                   "Index put requires the source and destination dtypes match, got %s for the destination and %s for "
+                   "the source.",
                    em_dtype_scalar_name(self->dtype), em_dtype_scalar_name(v->dtype));
     } else {
       st = put_tensors(s, v);
@@ -382,7 +413,10 @@ static int put(index_state *s, em_tensor *self, PyObject *value) {
 }
 
 int em_py_setitem(PyObject *self, PyObject *index, PyObject *value) {
-  if (value == NULL) { PyErr_SetString(PyExc_TypeError, "Tensor does not support deleting items"); return -1; }
+  if (value == NULL) {
+    PyErr_SetString(PyExc_TypeError, "Tensor does not support deleting items");
+    return -1;
+  }
   if (EM_UNLIKELY(em_py_any_override(self, &value, 1, NULL))) {
     PyObject *r = override2(self, "__setitem__", index, value);
     Py_XDECREF(r);

@@ -2,22 +2,79 @@
 // Two plain tensors go straight to the operator's typed function; everything else takes the named method.
 #include "fast.h"
 
-enum { N_ADD, N_SUB, N_MUL, N_DIV, N_FLOORDIV, N_MOD, N_POW, N_MATMUL, N_AND, N_OR, N_XOR, N_LSHIFT, N_RSHIFT, N_LT, N_LE, N_EQ, N_NE, N_GT,
-       N_GE, N_IADD, N_ISUB, N_IMUL, N_IDIV, N_IFLOORDIV, N_IMOD, N_IPOW, N_IAND, N_IOR, N_IXOR, N_ILSHIFT, N_IRSHIFT, N_COUNT };
+enum {
+  N_ADD,
+  N_SUB,
+  N_MUL,
+  N_DIV,
+  N_FLOORDIV,
+  N_MOD,
+  N_POW,
+  N_MATMUL,
+  N_AND,
+  N_OR,
+  N_XOR,
+  N_LSHIFT,
+  N_RSHIFT,
+  N_LT,
+  N_LE,
+  N_EQ,
+  N_NE,
+  N_GT,
+  N_GE,
+  N_IADD,
+  N_ISUB,
+  N_IMUL,
+  N_IDIV,
+  N_IFLOORDIV,
+  N_IMOD,
+  N_IPOW,
+  N_IAND,
+  N_IOR,
+  N_IXOR,
+  N_ILSHIFT,
+  N_IRSHIFT,
+  N_COUNT
+};
 
 // `name` is the method that does it; `scalar` says how a Python number comes in: as a wrapped 0-dim tensor to the same
-// overload (W), or by the parser, which picks the Scalar overload (P). `reflected` is Tensor's method for number OP tensor.
-static struct { const char *name, *reflected; char scalar; em_py_callable *c; } slots[N_COUNT] = {
-  [N_ADD] = {"add", "add", 'W'}, [N_SUB] = {"sub", "__rsub__", 'W'}, [N_MUL] = {"mul", "mul", 'W'}, [N_DIV] = {"div", "__rtruediv__", 'W'},
-  [N_FLOORDIV] = {"floor_divide", "__rfloordiv__", 'W'}, [N_MOD] = {"remainder", "__rmod__", 'P'}, [N_POW] = {"pow", "__rpow__", 'P'},
-  [N_MATMUL] = {"matmul", "__rmatmul__", 'N'}, [N_AND] = {"bitwise_and", "__rand__", 'P'}, [N_OR] = {"bitwise_or", "__ror__", 'P'},
-  [N_XOR] = {"bitwise_xor", "__rxor__", 'P'}, [N_LSHIFT] = {"bitwise_left_shift", "__rlshift__", 'P'},
-  [N_RSHIFT] = {"bitwise_right_shift", "__rrshift__", 'P'}, [N_LT] = {"lt", "gt", 'P'}, [N_LE] = {"le", "ge", 'P'}, [N_EQ] = {"eq", "eq", 'P'},
-  [N_NE] = {"ne", "ne", 'P'}, [N_GT] = {"gt", "lt", 'P'}, [N_GE] = {"ge", "le", 'P'},
-  [N_IADD] = {"add_", NULL, 'W'}, [N_ISUB] = {"sub_", NULL, 'W'}, [N_IMUL] = {"mul_", NULL, 'W'}, [N_IDIV] = {"div_", NULL, 'W'},
-  [N_IFLOORDIV] = {"floor_divide_", NULL, 'W'}, [N_IMOD] = {"remainder_", NULL, 'P'}, [N_IPOW] = {"pow_", NULL, 'P'},
-  [N_IAND] = {"bitwise_and_", NULL, 'P'}, [N_IOR] = {"bitwise_or_", NULL, 'P'}, [N_IXOR] = {"bitwise_xor_", NULL, 'P'},
-  [N_ILSHIFT] = {"bitwise_left_shift_", NULL, 'P'}, [N_IRSHIFT] = {"bitwise_right_shift_", NULL, 'P'}};
+// overload (W), or by the parser, which picks the Scalar overload (P). `reflected` is Tensor's method for number OP
+// tensor.
+static struct {
+  const char *name, *reflected;
+  char scalar;
+  em_py_callable *c;
+} slots[N_COUNT] = {[N_ADD] = {"add", "add", 'W'},
+                    [N_SUB] = {"sub", "__rsub__", 'W'},
+                    [N_MUL] = {"mul", "mul", 'W'},
+                    [N_DIV] = {"div", "__rtruediv__", 'W'},
+                    [N_FLOORDIV] = {"floor_divide", "__rfloordiv__", 'W'},
+                    [N_MOD] = {"remainder", "__rmod__", 'P'},
+                    [N_POW] = {"pow", "__rpow__", 'P'},
+                    [N_MATMUL] = {"matmul", "__rmatmul__", 'N'},
+                    [N_AND] = {"bitwise_and", "__rand__", 'P'},
+                    [N_OR] = {"bitwise_or", "__ror__", 'P'},
+                    [N_XOR] = {"bitwise_xor", "__rxor__", 'P'},
+                    [N_LSHIFT] = {"bitwise_left_shift", "__rlshift__", 'P'},
+                    [N_RSHIFT] = {"bitwise_right_shift", "__rrshift__", 'P'},
+                    [N_LT] = {"lt", "gt", 'P'},
+                    [N_LE] = {"le", "ge", 'P'},
+                    [N_EQ] = {"eq", "eq", 'P'},
+                    [N_NE] = {"ne", "ne", 'P'},
+                    [N_GT] = {"gt", "lt", 'P'},
+                    [N_GE] = {"ge", "le", 'P'},
+                    [N_IADD] = {"add_", NULL, 'W'},
+                    [N_ISUB] = {"sub_", NULL, 'W'},
+                    [N_IMUL] = {"mul_", NULL, 'W'},
+                    [N_IDIV] = {"div_", NULL, 'W'},
+                    [N_IFLOORDIV] = {"floor_divide_", NULL, 'W'},
+                    [N_IMOD] = {"remainder_", NULL, 'P'},
+                    [N_IPOW] = {"pow_", NULL, 'P'},
+                    [N_IAND] = {"bitwise_and_", NULL, 'P'},
+                    [N_IOR] = {"bitwise_or_", NULL, 'P'},
+                    [N_IXOR] = {"bitwise_xor_", NULL, 'P'},
+                    [N_ILSHIFT] = {"bitwise_left_shift_", NULL, 'P'},
+                    [N_IRSHIFT] = {"bitwise_right_shift_", NULL, 'P'}};
 
 // ---------------------------------------------------------------- tensor OP something
 // A TypeError means "not for us": Python then asks the other operand.
@@ -41,7 +98,11 @@ static PyObject *overridden(PyObject *self, PyObject *other, const char *name) {
 static PyObject *reflected(int i, PyObject *tensor, PyObject *number) {
   PyObject *args[2] = {number, tensor}, *swapped[2] = {tensor, number};
   switch (i) {
-    case N_ADD: case N_MUL: case N_AND: case N_OR: case N_XOR: return em_py_call(slots[i].c, tensor, &number, 1, NULL);
+    case N_ADD:
+    case N_MUL:
+    case N_AND:
+    case N_OR:
+    case N_XOR: return em_py_call(slots[i].c, tensor, &number, 1, NULL);
     case N_SUB: {
       em_py_callable *rsub = em_py_callable_find("rsub", EM_PY_FUNCTION);
       if (rsub != NULL) return em_py_call(rsub, NULL, swapped, 2, NULL);
@@ -69,8 +130,8 @@ static PyObject *with_wrapped(int i, PyObject *tensor, PyObject *number, bool nu
   em_status st = em_tensor_wrap_scalar(s, &w);
   if (st != EM_OK) return em_py_raise(st);
   PyObject *r = c->binary_kind & EM_FAST_INPLACE ? em_py_run_inplace(c->binary, c->binary_kind, tensor, w)
-                : number_first ? em_py_run_tensors(c->binary, c->binary_kind, w, em_py_t(tensor))
-                               : em_py_run_tensors(c->binary, c->binary_kind, em_py_t(tensor), w);
+                : number_first                   ? em_py_run_tensors(c->binary, c->binary_kind, w, em_py_t(tensor))
+                                                 : em_py_run_tensors(c->binary, c->binary_kind, em_py_t(tensor), w);
   em_tensor_release(w);
   return r;
 }
@@ -78,7 +139,8 @@ static PyObject *with_wrapped(int i, PyObject *tensor, PyObject *number, bool nu
 static __attribute__((noinline)) PyObject *binary_slow(int i, PyObject *a, PyObject *b) {
   bool left = em_py_is_tensor(a);
   PyObject *tensor = left ? a : b, *other = left ? b : a;
-  if (slots[i].c == NULL) return PyErr_Format(PyExc_NotImplementedError, "this build of Ember has no operator '%s'", slots[i].name);
+  if (slots[i].c == NULL)
+    return PyErr_Format(PyExc_NotImplementedError, "this build of Ember has no operator '%s'", slots[i].name);
   if (em_py_any_override(a, &b, 1, NULL)) return overridden(tensor, other, left ? slots[i].name : slots[i].reflected);
   bool number = em_py_is_number(other);
   if (number && slots[i].scalar == 'W' && slots[i].c->binary != NULL && (left || i == N_ADD || i == N_MUL))
@@ -95,13 +157,17 @@ static inline PyObject *binary(int i, PyObject *a, PyObject *b) {
   return binary_slow(i, a, b);
 }
 
-#define SLOT(fn, i) static PyObject *fn(PyObject *a, PyObject *b) { return binary(i, a, b); }
-SLOT(nb_add, N_ADD) SLOT(nb_sub, N_SUB) SLOT(nb_mul, N_MUL) SLOT(nb_div, N_DIV) SLOT(nb_floordiv, N_FLOORDIV) SLOT(nb_mod, N_MOD)
-SLOT(nb_matmul, N_MATMUL) SLOT(nb_and, N_AND) SLOT(nb_or, N_OR) SLOT(nb_xor, N_XOR) SLOT(nb_lshift, N_LSHIFT) SLOT(nb_rshift, N_RSHIFT)
-SLOT(nb_iadd, N_IADD) SLOT(nb_isub, N_ISUB) SLOT(nb_imul, N_IMUL) SLOT(nb_idiv, N_IDIV) SLOT(nb_ifloordiv, N_IFLOORDIV) SLOT(nb_imod, N_IMOD)
-SLOT(nb_iand, N_IAND) SLOT(nb_ior, N_IOR) SLOT(nb_ixor, N_IXOR) SLOT(nb_ilshift, N_ILSHIFT) SLOT(nb_irshift, N_IRSHIFT)
+#define SLOT(fn, i)                                                                                                    \
+  static PyObject *fn(PyObject *a, PyObject *b) { return binary(i, a, b); }
+SLOT(nb_add, N_ADD)
+SLOT(nb_sub, N_SUB)
+SLOT(nb_mul, N_MUL) SLOT(nb_div, N_DIV) SLOT(nb_floordiv, N_FLOORDIV) SLOT(nb_mod, N_MOD) SLOT(nb_matmul, N_MATMUL)
+    SLOT(nb_and, N_AND) SLOT(nb_or, N_OR) SLOT(nb_xor, N_XOR) SLOT(nb_lshift, N_LSHIFT) SLOT(nb_rshift, N_RSHIFT)
+        SLOT(nb_iadd, N_IADD) SLOT(nb_isub, N_ISUB) SLOT(nb_imul, N_IMUL) SLOT(nb_idiv, N_IDIV)
+            SLOT(nb_ifloordiv, N_IFLOORDIV) SLOT(nb_imod, N_IMOD) SLOT(nb_iand, N_IAND) SLOT(nb_ior, N_IOR)
+                SLOT(nb_ixor, N_IXOR) SLOT(nb_ilshift, N_ILSHIFT) SLOT(nb_irshift, N_IRSHIFT)
 
-static PyObject *nb_pow(PyObject *a, PyObject *b, PyObject *mod) {
+                    static PyObject *nb_pow(PyObject *a, PyObject *b, PyObject *mod) {
   if (mod != Py_None) Py_RETURN_NOTIMPLEMENTED;
   return binary(N_POW, a, b);
 }
@@ -111,7 +177,8 @@ static PyObject *nb_ipow(PyObject *a, PyObject *b, PyObject *mod) {
 }
 
 PyObject *em_py_tensor_compare(PyObject *a, PyObject *b, int op) {
-  static const int map[] = {[Py_LT] = N_LT, [Py_LE] = N_LE, [Py_EQ] = N_EQ, [Py_NE] = N_NE, [Py_GT] = N_GT, [Py_GE] = N_GE};
+  static const int map[] = {
+      [Py_LT] = N_LT, [Py_LE] = N_LE, [Py_EQ] = N_EQ, [Py_NE] = N_NE, [Py_GT] = N_GT, [Py_GE] = N_GE};
   return binary(map[op], a, b);
 }
 
@@ -145,8 +212,9 @@ static int nb_bool(PyObject *o) {
   em_tensor *t = em_py_t(o);
   em_scalar s;
   if (EM_UNLIKELY(t->numel != 1)) {
-    PyErr_SetString(PyExc_RuntimeError, t->numel == 0 ? "Boolean value of Tensor with no values is ambiguous"
-                                                      : "Boolean value of Tensor with more than one value is ambiguous");
+    PyErr_SetString(PyExc_RuntimeError, t->numel == 0
+                                            ? "Boolean value of Tensor with no values is ambiguous"
+                                            : "Boolean value of Tensor with more than one value is ambiguous");
     return -1;
   }
   if (one_element(o, &s) < 0) return -1;
@@ -195,14 +263,39 @@ static PyObject *nb_index(PyObject *o) {
 }
 
 PyNumberMethods em_py_tensor_number = {
-  .nb_add = nb_add, .nb_subtract = nb_sub, .nb_multiply = nb_mul, .nb_true_divide = nb_div, .nb_floor_divide = nb_floordiv,
-  .nb_remainder = nb_mod, .nb_power = nb_pow, .nb_matrix_multiply = nb_matmul, .nb_and = nb_and, .nb_or = nb_or, .nb_xor = nb_xor,
-  .nb_lshift = nb_lshift, .nb_rshift = nb_rshift, .nb_inplace_add = nb_iadd, .nb_inplace_subtract = nb_isub,
-  .nb_inplace_multiply = nb_imul, .nb_inplace_true_divide = nb_idiv, .nb_inplace_floor_divide = nb_ifloordiv,
-  .nb_inplace_remainder = nb_imod, .nb_inplace_power = nb_ipow, .nb_inplace_and = nb_iand, .nb_inplace_or = nb_ior,
-  .nb_inplace_xor = nb_ixor, .nb_inplace_lshift = nb_ilshift, .nb_inplace_rshift = nb_irshift, .nb_negative = nb_neg,
-  .nb_positive = nb_pos, .nb_absolute = nb_abs, .nb_invert = nb_invert, .nb_bool = nb_bool, .nb_int = nb_int, .nb_float = nb_float,
-  .nb_index = nb_index,
+    .nb_add = nb_add,
+    .nb_subtract = nb_sub,
+    .nb_multiply = nb_mul,
+    .nb_true_divide = nb_div,
+    .nb_floor_divide = nb_floordiv,
+    .nb_remainder = nb_mod,
+    .nb_power = nb_pow,
+    .nb_matrix_multiply = nb_matmul,
+    .nb_and = nb_and,
+    .nb_or = nb_or,
+    .nb_xor = nb_xor,
+    .nb_lshift = nb_lshift,
+    .nb_rshift = nb_rshift,
+    .nb_inplace_add = nb_iadd,
+    .nb_inplace_subtract = nb_isub,
+    .nb_inplace_multiply = nb_imul,
+    .nb_inplace_true_divide = nb_idiv,
+    .nb_inplace_floor_divide = nb_ifloordiv,
+    .nb_inplace_remainder = nb_imod,
+    .nb_inplace_power = nb_ipow,
+    .nb_inplace_and = nb_iand,
+    .nb_inplace_or = nb_ior,
+    .nb_inplace_xor = nb_ixor,
+    .nb_inplace_lshift = nb_ilshift,
+    .nb_inplace_rshift = nb_irshift,
+    .nb_negative = nb_neg,
+    .nb_positive = nb_pos,
+    .nb_absolute = nb_abs,
+    .nb_invert = nb_invert,
+    .nb_bool = nb_bool,
+    .nb_int = nb_int,
+    .nb_float = nb_float,
+    .nb_index = nb_index,
 };
 
 // ---------------------------------------------------------------- hash, iteration, membership
@@ -230,7 +323,8 @@ static int sq_contains(PyObject *o, PyObject *element) {
     return found;
   }
   if (!em_py_is_tensor(element) && !em_py_is_number(element)) {
-    PyErr_Format(PyExc_RuntimeError, "Tensor.__contains__ only supports Tensor or scalar, but you passed in a %R.", Py_TYPE(element));
+    PyErr_Format(PyExc_RuntimeError, "Tensor.__contains__ only supports Tensor or scalar, but you passed in a %R.",
+                 Py_TYPE(element));
     return -1;
   }
   PyObject *same = PyObject_RichCompare(o, element, Py_EQ);
@@ -254,9 +348,9 @@ static PyObject *number_complex(PyObject *o, PyObject *Py_UNUSED(none)) {
 // The old name of __rtruediv__.
 static PyObject *r_div(PyObject *t, PyObject *o) { return binary_slow(N_DIV, o, t); }
 static PyMethodDef number_methods[] = {
-  {"__complex__", number_complex, METH_NOARGS, NULL},
-  {"__rdiv__", r_div, METH_O, NULL},
-  {NULL},
+    {"__complex__", number_complex, METH_NOARGS, NULL},
+    {"__rdiv__", r_div, METH_O, NULL},
+    {NULL},
 };
 
 int em_py_number_init(void) {

@@ -9,9 +9,11 @@ static PyObject *s_torch_function, *s_torch_dispatch;
 bool em_py_has_override(PyObject *o) {
   PyTypeObject *type = Py_TYPE(o);
   if (type->tp_flags & EM_TP_TENSOR) return (type->tp_flags & EM_TP_FUNCTION) != 0;
-  if (type == &PyLong_Type || type == &PyFloat_Type || type == &PyTuple_Type || type == &PyList_Type || type == &PyUnicode_Type ||
-      type == &PyBool_Type || o == Py_None || type == &PyDict_Type || type == &PySlice_Type || type == &em_py_dtype_type ||
-      type == &em_py_device_type || type == &em_py_size_type || PyType_Check(o)) return false;
+  if (type == &PyLong_Type || type == &PyFloat_Type || type == &PyTuple_Type || type == &PyList_Type ||
+      type == &PyUnicode_Type || type == &PyBool_Type || o == Py_None || type == &PyDict_Type ||
+      type == &PySlice_Type || type == &em_py_dtype_type || type == &em_py_device_type || type == &em_py_size_type ||
+      PyType_Check(o))
+    return false;
   return _PyType_Lookup(type, s_torch_function) != NULL;
 }
 
@@ -33,7 +35,10 @@ bool em_py_any_override(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
 }
 
 // ---------------------------------------------------------------- collecting
-typedef struct overloaded { PyObject *args; PyObject *types; } overloaded;  // lists, one entry a type
+typedef struct overloaded {
+  PyObject *args;
+  PyObject *types;
+} overloaded;  // lists, one entry a type
 
 static int add_overloaded(overloaded *o, PyObject *arg) {
   if (!em_py_has_override(arg)) return 0;
@@ -63,7 +68,10 @@ static PyObject *call_mode(PyObject *func, PyObject *types, PyObject *args, PyOb
   PyObject *modes = em_priv_py_tls.modes;
   Py_ssize_t n = PyList_GET_SIZE(modes);
   PyObject *mode = Py_NewRef(PyList_GET_ITEM(modes, n - 1));
-  if (PyList_SetSlice(modes, n - 1, n, NULL) < 0) { Py_DECREF(mode); return NULL; }
+  if (PyList_SetSlice(modes, n - 1, n, NULL) < 0) {
+    Py_DECREF(mode);
+    return NULL;
+  }
   em_priv_py_tls.function_modes--;
   PyObject *handler = PyObject_GetAttr(mode, s_torch_function), *r = NULL;
   PyObject *none = kw == NULL ? PyDict_New() : Py_NewRef(kw);
@@ -82,7 +90,8 @@ static PyObject *no_override(PyObject *func, PyObject *types) {
   for (Py_ssize_t i = 0; list != NULL && i < PyTuple_GET_SIZE(types); i++)
     PyUnicode_AppendAndDel(&list, PyUnicode_FromFormat("\n\n  - tensor subclass %R", PyTuple_GET_ITEM(types, i)));
   if (list != NULL)
-    PyErr_Format(PyExc_TypeError, "Multiple dispatch failed for 'torch.%S'; all __torch_function__ handlers returned NotImplemented:%U",
+    PyErr_Format(PyExc_TypeError,
+                 "Multiple dispatch failed for 'torch.%S'; all __torch_function__ handlers returned NotImplemented:%U",
                  name != NULL ? name : func, list);
   Py_XDECREF(list);
   Py_XDECREF(name);
@@ -137,12 +146,16 @@ static bool wants(PyObject *self) {
   return em_py_maybe_override(self) && !em_priv_py_tls.function_disabled;
 }
 
-bool em_py_override_method(PyObject *self, const char *name, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject **out) {
+bool em_py_override_method(PyObject *self, const char *name, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
+                           PyObject **out) {
   if (!wants(self)) return false;
   Py_ssize_t all = nargs + (kwnames == NULL ? 0 : PyTuple_GET_SIZE(kwnames));
   *out = NULL;
   PyObject **with = PyMem_New(PyObject *, all + 1);
-  if (with == NULL) { PyErr_NoMemory(); return true; }
+  if (with == NULL) {
+    PyErr_NoMemory();
+    return true;
+  }
   with[0] = self;
   for (Py_ssize_t i = 0; i < all; i++) with[i + 1] = args[i];
   PyObject *func = PyObject_GetAttrString((PyObject *)em_py_tensor_class, name);
@@ -173,11 +186,16 @@ static PyObject *push_mode(PyObject *Py_UNUSED(m), PyObject *mode) {
   Py_RETURN_NONE;
 }
 static PyObject *pop_mode(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) {
-  if (em_priv_py_tls.function_modes == 0) { PyErr_SetString(PyExc_IndexError, "the stack of function modes is empty"); return NULL; }
+  if (em_priv_py_tls.function_modes == 0) {
+    PyErr_SetString(PyExc_IndexError, "the stack of function modes is empty");
+    return NULL;
+  }
   em_priv_py_tls.function_modes--;
   return PyObject_CallMethod(em_priv_py_tls.modes, "pop", NULL);
 }
-static PyObject *mode_depth(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) { return PyLong_FromLong(em_priv_py_tls.function_modes); }
+static PyObject *mode_depth(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) {
+  return PyLong_FromLong(em_priv_py_tls.function_modes);
+}
 static PyObject *mode_at(PyObject *Py_UNUSED(m), PyObject *o) {
   Py_ssize_t i = PyLong_AsSsize_t(o);
   if (i == -1 && PyErr_Occurred()) return NULL;
@@ -185,7 +203,9 @@ static PyObject *mode_at(PyObject *Py_UNUSED(m), PyObject *o) {
   if (r == NULL && !PyErr_Occurred()) PyErr_SetString(PyExc_IndexError, "no such function mode");
   return Py_XNewRef(r);
 }
-static PyObject *function_enabled(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) { return PyBool_FromLong(!em_priv_py_tls.function_disabled); }
+static PyObject *function_enabled(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) {
+  return PyBool_FromLong(!em_priv_py_tls.function_disabled);
+}
 static PyObject *function_all_disabled(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) {
   return PyBool_FromLong(em_priv_py_tls.function_disabled == 2);
 }
@@ -212,7 +232,9 @@ static PyObject *has_torch_function_variadic(PyObject *Py_UNUSED(m), PyObject *c
 }
 
 // --- context managers DisableTorchFunctionSubclass (1) and DisableTorchFunction (2)
-typedef struct disable_object { PyObject_HEAD uint8_t level, was; } disable_object;
+typedef struct disable_object {
+  PyObject_HEAD uint8_t level, was;
+} disable_object;
 static PyTypeObject disable_subclass_type, disable_all_type;
 static PyObject *disable_new(PyTypeObject *type, PyObject *Py_UNUSED(args), PyObject *Py_UNUSED(kw)) {
   disable_object *d = (disable_object *)type->tp_alloc(type, 0);
@@ -230,26 +252,27 @@ static PyObject *disable_exit(PyObject *o, PyObject *Py_UNUSED(args)) {
   Py_RETURN_NONE;
 }
 static PyMethodDef disable_methods[] = {
-  {"__enter__", disable_enter, METH_NOARGS, NULL}, {"__exit__", disable_exit, METH_VARARGS, NULL}, {NULL}};
+    {"__enter__", disable_enter, METH_NOARGS, NULL}, {"__exit__", disable_exit, METH_VARARGS, NULL}, {NULL}};
 static PyTypeObject disable_subclass_type = {
-  PyVarObject_HEAD_INIT(NULL, 0).tp_name = "ember._C.DisableTorchFunctionSubclass", .tp_basicsize = sizeof(disable_object),
-  .tp_new = disable_new, .tp_methods = disable_methods, .tp_flags = Py_TPFLAGS_DEFAULT};
-static PyTypeObject disable_all_type = {
-  PyVarObject_HEAD_INIT(NULL, 0).tp_name = "ember._C.DisableTorchFunction", .tp_basicsize = sizeof(disable_object),
-  .tp_new = disable_new, .tp_methods = disable_methods, .tp_flags = Py_TPFLAGS_DEFAULT};
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "ember._C.DisableTorchFunctionSubclass",
+    .tp_basicsize = sizeof(disable_object), .tp_new = disable_new, .tp_methods = disable_methods,
+    .tp_flags = Py_TPFLAGS_DEFAULT};
+static PyTypeObject disable_all_type = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "ember._C.DisableTorchFunction",
+                                        .tp_basicsize = sizeof(disable_object), .tp_new = disable_new,
+                                        .tp_methods = disable_methods, .tp_flags = Py_TPFLAGS_DEFAULT};
 
 static PyMethodDef functions[] = {
-  {"_push_on_torch_function_stack", push_mode, METH_O, NULL},
-  {"_pop_torch_function_stack", pop_mode, METH_NOARGS, NULL},
-  {"_len_torch_function_stack", mode_depth, METH_NOARGS, NULL},
-  {"_get_function_stack_at", mode_at, METH_O, NULL},
-  {"_is_torch_function_enabled", function_enabled, METH_NOARGS, NULL},
-  {"_is_torch_function_all_disabled", function_all_disabled, METH_NOARGS, NULL},
-  {"_set_torch_function_disabled", set_disabled, METH_O, NULL},
-  {"_has_torch_function", has_torch_function, METH_O, NULL},
-  {"_has_torch_function_unary", has_torch_function_unary, METH_O, NULL},
-  {"_has_torch_function_variadic", (PyCFunction)(void *)has_torch_function_variadic, METH_FASTCALL, NULL},
-  {NULL},
+    {"_push_on_torch_function_stack", push_mode, METH_O, NULL},
+    {"_pop_torch_function_stack", pop_mode, METH_NOARGS, NULL},
+    {"_len_torch_function_stack", mode_depth, METH_NOARGS, NULL},
+    {"_get_function_stack_at", mode_at, METH_O, NULL},
+    {"_is_torch_function_enabled", function_enabled, METH_NOARGS, NULL},
+    {"_is_torch_function_all_disabled", function_all_disabled, METH_NOARGS, NULL},
+    {"_set_torch_function_disabled", set_disabled, METH_O, NULL},
+    {"_has_torch_function", has_torch_function, METH_O, NULL},
+    {"_has_torch_function_unary", has_torch_function_unary, METH_O, NULL},
+    {"_has_torch_function_variadic", (PyCFunction)(void *)has_torch_function_variadic, METH_FASTCALL, NULL},
+    {NULL},
 };
 
 int em_py_override_init(PyObject *module) {

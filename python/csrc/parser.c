@@ -54,8 +54,8 @@ static int name_the_argument(em_py_callable *c, const em_py_param *p) {
 }
 
 // 1 stored, 0 does not fit, -1 exception
-static int store(em_py_callable *c, em_py_signature *s, const em_py_param *p, PyObject *o, em_py_frame *f, em_value *values,
-                 PyObject **out_object, bool *requires_grad) {
+static int store(em_py_callable *c, em_py_signature *s, const em_py_param *p, PyObject *o, em_py_frame *f,
+                 em_value *values, PyObject **out_object, bool *requires_grad) {
   switch (p->kind) {
     case EM_PARAM_OUT:
       if (!out_fits(s, o)) return 0;
@@ -77,7 +77,8 @@ static int wrong_count(em_py_callable *c, const em_py_signature *s, Py_ssize_t n
   int min = 0;
   for (int i = 0; i < s->max_pos; i++) min += !s->params[i].optional;
   if (min != s->max_pos) {
-    PyErr_Format(PyExc_TypeError, "%s() takes from %d to %d positional arguments but %zd were given", c->fn->name, min, s->max_pos, nargs);
+    PyErr_Format(PyExc_TypeError, "%s() takes from %d to %d positional arguments but %zd were given", c->fn->name, min,
+                 s->max_pos, nargs);
   } else {
     PyErr_Format(PyExc_TypeError, "%s() takes %d positional argument%s but %zd %s given", c->fn->name, s->max_pos,
                  s->max_pos == 1 ? "" : "s", nargs, nargs == 1 ? "was" : "were");
@@ -85,7 +86,8 @@ static int wrong_count(em_py_callable *c, const em_py_signature *s, Py_ssize_t n
   return -1;
 }
 
-static int missing(em_py_callable *c, const em_py_signature *s, int first, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+static int missing(em_py_callable *c, const em_py_signature *s, int first, PyObject *const *args, Py_ssize_t nargs,
+                   PyObject *kwnames) {
   int n = 0;
   PyObject *names = PyUnicode_FromString("");
   for (int i = first; names != NULL && i < s->nparams; i++) {
@@ -94,21 +96,26 @@ static int missing(em_py_callable *c, const em_py_signature *s, int first, PyObj
     PyUnicode_AppendAndDel(&names, PyUnicode_FromFormat("%s\"%U\"", n++ ? ", " : "", p->name));
   }
   if (names != NULL)
-    PyErr_Format(PyExc_TypeError, "%s() missing %d required positional argument%s: %U", c->fn->name, n, n == 1 ? "s" : "", names);
+    PyErr_Format(PyExc_TypeError, "%s() missing %d required positional argument%s: %U", c->fn->name, n,
+                 n == 1 ? "s" : "", names);
   Py_XDECREF(names);
   return -1;
 }
 
-static int wrong_type(em_py_callable *c, const em_py_signature *s, const em_py_param *p, PyObject *o, Py_ssize_t position, bool keyword) {
+static int wrong_type(em_py_callable *c, const em_py_signature *s, const em_py_param *p, PyObject *o,
+                      Py_ssize_t position, bool keyword) {
   const char *want = param_type(s, p);
-  if ((PyTuple_Check(o) || PyList_Check(o)) && !keyword && PySequence_Fast_GET_SIZE(o) > 0 && strncmp(want, "tuple", 5) == 0) {
-    PyErr_Format(PyExc_TypeError, "%s(): argument '%U' (position %zd) must be %s, but found element of type %s at pos 0", c->fn->name, p->name,
-                 position, want, em_py_class_name(PySequence_Fast_GET_ITEM(o, 0)));
+  if ((PyTuple_Check(o) || PyList_Check(o)) && !keyword && PySequence_Fast_GET_SIZE(o) > 0 &&
+      strncmp(want, "tuple", 5) == 0) {
+    PyErr_Format(PyExc_TypeError,
+                 "%s(): argument '%U' (position %zd) must be %s, but found element of type %s at pos 0", c->fn->name,
+                 p->name, position, want, em_py_class_name(PySequence_Fast_GET_ITEM(o, 0)));
   } else if (keyword) {
-    PyErr_Format(PyExc_TypeError, "%s(): argument '%U' must be %s, not %s", c->fn->name, p->name, want, em_py_class_name(o));
-  } else {
-    PyErr_Format(PyExc_TypeError, "%s(): argument '%U' (position %zd) must be %s, not %s", c->fn->name, p->name, position, want,
+    PyErr_Format(PyExc_TypeError, "%s(): argument '%U' must be %s, not %s", c->fn->name, p->name, want,
                  em_py_class_name(o));
+  } else {
+    PyErr_Format(PyExc_TypeError, "%s(): argument '%U' (position %zd) must be %s, not %s", c->fn->name, p->name,
+                 position, want, em_py_class_name(o));
   }
   return -1;
 }
@@ -133,7 +140,8 @@ static int extra_keyword(em_py_callable *c, const em_py_signature *s, Py_ssize_t
 
 // ---------------------------------------------------------------- one signature
 // x.view(2, 3): the positional arguments are the one list.
-static int store_varargs(em_py_callable *c, const em_py_param *p, PyObject *const *args, Py_ssize_t nargs, em_py_frame *f, em_value *values) {
+static int store_varargs(em_py_callable *c, const em_py_param *p, PyObject *const *args, Py_ssize_t nargs,
+                         em_py_frame *f, em_value *values) {
   if (!em_py_is_int(args[0]) && !em_py_is_tensor(args[0])) return 0;
   PyObject *tuple = PyTuple_New(nargs);
   if (tuple == NULL) return -1;
@@ -143,8 +151,9 @@ static int store_varargs(em_py_callable *c, const em_py_param *p, PyObject *cons
   return r < 0 ? name_the_argument(c, p) : r;
 }
 
-int em_py_try(em_py_callable *c, em_py_signature *s, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
-              bool explain, em_py_frame *f, em_value *values, PyObject **out_object, bool *requires_grad) {
+int em_py_try(em_py_callable *c, em_py_signature *s, PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+              PyObject *kwnames, bool explain, em_py_frame *f, em_value *values, PyObject **out_object,
+              bool *requires_grad) {
   bool varargs = s->max_pos == 1 && s->params[0].arg != NULL && s->params[0].arg->type == EM_TYPE_INT_LIST;
   if (nargs > s->max_pos && !varargs) return explain ? wrong_count(c, s, nargs) : 0;
   Py_ssize_t at = 0, keywords = kwnames == NULL ? 0 : PyTuple_GET_SIZE(kwnames), positional = 0;
@@ -163,7 +172,8 @@ int em_py_try(em_py_callable *c, em_py_signature *s, PyObject *self, PyObject *c
     }
     if (o == NULL || (o == Py_None && allows_none(p))) {
       if (o == NULL && !p->optional) return explain ? missing(c, s, i, args, nargs, kwnames) : 0;
-      if (p->arg != NULL) values[p->slot] = o == NULL || !(p->arg->flags & EM_ARG_OPTIONAL) ? p->arg->dflt : em_value_none();
+      if (p->arg != NULL)
+        values[p->slot] = o == NULL || !(p->arg->flags & EM_ARG_OPTIONAL) ? p->arg->dflt : em_value_none();
     } else {
       int r = varargs && !keyword && at == 0 && nargs > 1 ? store_varargs(c, p, args, nargs, f, values) : -2;
       if (r == 1) at = positional = nargs;
@@ -247,8 +257,8 @@ static int check_out_dtype(em_py_signature *s, const em_value *values, PyObject 
     bool mapped = false;
     for (int j = 0; j < s->out_op->nargs; j++) mapped |= s->out_map[j] == i;
     if (!mapped && values[i].i != em_py_t(out)->dtype) {
-      PyErr_Format(PyExc_RuntimeError, "dtype %s does not match dtype of out parameter (%s)", em_dtype_name((int)values[i].i),
-                   em_dtype_name(em_py_t(out)->dtype));
+      PyErr_Format(PyExc_RuntimeError, "dtype %s does not match dtype of out parameter (%s)",
+                   em_dtype_name((int)values[i].i), em_dtype_name(em_py_t(out)->dtype));
       return -1;
     }
   }
@@ -256,7 +266,8 @@ static int check_out_dtype(em_py_signature *s, const em_value *values, PyObject 
 }
 
 // ---------------------------------------------------------------- the call
-static PyObject *call_parsed(em_py_callable *c, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+static PyObject *call_parsed(em_py_callable *c, PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+                             PyObject *kwnames) {
   em_py_frame frame;
   em_value values[EM_PY_MAX_ARGS];
   PyObject *out = NULL, *result = NULL;
@@ -272,7 +283,8 @@ static PyObject *call_parsed(em_py_callable *c, PyObject *self, PyObject *const 
     result = em_py_no_match(c, self, args, nargs, kwnames);
   } else if (matched > 0) {
     em_py_signature *s = c->sigs[i];
-    if (s->device_slot >= 0 && values[s->device_slot].tag == EM_TAG_NONE && em_device_given(em_py_default_device()) && out == NULL) {
+    if (s->device_slot >= 0 && values[s->device_slot].tag == EM_TAG_NONE && em_device_given(em_py_default_device()) &&
+        out == NULL) {
       values[s->device_slot].device = em_py_default_device();
       values[s->device_slot].tag = EM_TAG_DEVICE;
     }
@@ -293,11 +305,13 @@ static bool wants_override(PyObject *self, PyObject *const *args, Py_ssize_t nar
   Py_ssize_t all = nargs + (kwnames == NULL ? 0 : PyTuple_GET_SIZE(kwnames));
   bool maybe = self != NULL && em_py_maybe_override(self);
   for (Py_ssize_t i = 0; i < all && !maybe; i++)
-    maybe = !em_py_is_exact(args[i]) && !PyLong_CheckExact(args[i]) && !PyFloat_CheckExact(args[i]) && args[i] != Py_None;
+    maybe = !em_py_is_exact(args[i]) && !PyLong_CheckExact(args[i]) && !PyFloat_CheckExact(args[i]) &&
+            args[i] != Py_None;
   return maybe && em_py_any_override(self, args, nargs, kwnames);
 }
 
-static PyObject *call_override(em_py_callable *c, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+static PyObject *call_override(em_py_callable *c, PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+                               PyObject *kwnames) {
   PyObject *func = em_py_function_object(c), *result;
   if (func == NULL) return NULL;
   if (self == NULL) {
@@ -305,7 +319,10 @@ static PyObject *call_override(em_py_callable *c, PyObject *self, PyObject *cons
   } else {
     Py_ssize_t all = nargs + (kwnames == NULL ? 0 : PyTuple_GET_SIZE(kwnames));
     PyObject **with = PyMem_New(PyObject *, all + 1);
-    if (with == NULL) { Py_DECREF(func); return PyErr_NoMemory(); }
+    if (with == NULL) {
+      Py_DECREF(func);
+      return PyErr_NoMemory();
+    }
     with[0] = self;
     for (Py_ssize_t i = 0; i < all; i++) with[i + 1] = args[i];
     result = em_py_handle_override(func, with, nargs + 1, kwnames);
@@ -320,8 +337,13 @@ PyObject *em_py_call(em_py_callable *c, PyObject *self, PyObject *const *args, P
     PyObject *first = self;
     PyObject *const *rest = args;
     Py_ssize_t n = nargs;
-    if (self == NULL && nargs > 0) { first = args[0]; rest = args + 1; n--; }
-    if (n == 0 && c->unary != NULL && first != NULL && em_py_is_plain(first)) return em_py_run_unary(c->unary, c->unary_kind, first);
+    if (self == NULL && nargs > 0) {
+      first = args[0];
+      rest = args + 1;
+      n--;
+    }
+    if (n == 0 && c->unary != NULL && first != NULL && em_py_is_plain(first))
+      return em_py_run_unary(c->unary, c->unary_kind, first);
     if (n == 1 && c->binary != NULL && em_py_is_plain(first) && em_py_is_plain(rest[0]))
       return em_py_run_binary(c->binary, c->binary_kind, first, rest[0]);
   }

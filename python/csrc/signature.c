@@ -3,24 +3,42 @@
 #include "bridge.h"
 
 // ---------------------------------------------------------------- names
-static const struct { const char *name, *alias[3]; } numpy_names[] = {
-  {"dim", {"axis"}}, {"keepdim", {"keepdims"}}, {"input", {"x", "a", "x1"}}, {"other", {"x2"}}};
+static const struct {
+  const char *name, *alias[3];
+} numpy_names[] = {{"dim", {"axis"}}, {"keepdim", {"keepdims"}}, {"input", {"x", "a", "x1"}}, {"other", {"x2"}}};
 
 const char *em_py_type_name(const em_arg *arg) {
-  static const char *const names[] = {
-    [EM_TYPE_TENSOR] = "Tensor", [EM_TYPE_TENSOR_LIST] = "tuple of Tensors", [EM_TYPE_OPT_TENSOR_LIST] = "tuple of Tensors",
-    [EM_TYPE_SCALAR] = "Number", [EM_TYPE_SCALAR_LIST] = "tuple of Scalars", [EM_TYPE_INT] = "int", [EM_TYPE_SYMINT] = "int",
-    [EM_TYPE_INT_LIST] = "tuple of ints", [EM_TYPE_DOUBLE] = "float", [EM_TYPE_DOUBLE_LIST] = "tuple of floats",
-    [EM_TYPE_BOOL] = "bool", [EM_TYPE_BOOL_LIST] = "tuple of bools", [EM_TYPE_DTYPE] = "torch.dtype",
-    [EM_TYPE_LAYOUT] = "torch.layout", [EM_TYPE_DEVICE] = "torch.device", [EM_TYPE_MEMORY_FORMAT] = "torch.memory_format",
-    [EM_TYPE_GENERATOR] = "torch.Generator", [EM_TYPE_STRING] = "str", [EM_TYPE_DIMNAME] = "name"};
+  static const char *const names[] = {[EM_TYPE_TENSOR] = "Tensor",
+                                      [EM_TYPE_TENSOR_LIST] = "tuple of Tensors",
+                                      [EM_TYPE_OPT_TENSOR_LIST] = "tuple of Tensors",
+                                      [EM_TYPE_SCALAR] = "Number",
+                                      [EM_TYPE_SCALAR_LIST] = "tuple of Scalars",
+                                      [EM_TYPE_INT] = "int",
+                                      [EM_TYPE_SYMINT] = "int",
+                                      [EM_TYPE_INT_LIST] = "tuple of ints",
+                                      [EM_TYPE_DOUBLE] = "float",
+                                      [EM_TYPE_DOUBLE_LIST] = "tuple of floats",
+                                      [EM_TYPE_BOOL] = "bool",
+                                      [EM_TYPE_BOOL_LIST] = "tuple of bools",
+                                      [EM_TYPE_DTYPE] = "torch.dtype",
+                                      [EM_TYPE_LAYOUT] = "torch.layout",
+                                      [EM_TYPE_DEVICE] = "torch.device",
+                                      [EM_TYPE_MEMORY_FORMAT] = "torch.memory_format",
+                                      [EM_TYPE_GENERATOR] = "torch.Generator",
+                                      [EM_TYPE_STRING] = "str",
+                                      [EM_TYPE_DIMNAME] = "name"};
   return names[arg->type];
 }
 
 const char *em_py_class_name(PyObject *o) {
-  static const struct { PyTypeObject *type; const char *name; } ours[] = {
-    {&em_py_dtype_type, "torch.dtype"}, {&em_py_device_type, "torch.device"}, {&em_py_size_type, "torch.Size"},
-    {&em_py_layout_type, "torch.layout"}, {&em_py_memory_format_type, "torch.memory_format"}};
+  static const struct {
+    PyTypeObject *type;
+    const char *name;
+  } ours[] = {{&em_py_dtype_type, "torch.dtype"},
+              {&em_py_device_type, "torch.device"},
+              {&em_py_size_type, "torch.Size"},
+              {&em_py_layout_type, "torch.layout"},
+              {&em_py_memory_format_type, "torch.memory_format"}};
   for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
     if (Py_TYPE(o) == ours[i].type) return ours[i].name;
   return Py_TYPE(o)->tp_name;
@@ -35,7 +53,8 @@ static int set_name(em_py_param *p, const char *name) {
 
 // ---------------------------------------------------------------- out=
 static bool is_option(const char *name) {
-  return strcmp(name, "dtype") == 0 || strcmp(name, "layout") == 0 || strcmp(name, "device") == 0 || strcmp(name, "pin_memory") == 0;
+  return strcmp(name, "dtype") == 0 || strcmp(name, "layout") == 0 || strcmp(name, "device") == 0 ||
+         strcmp(name, "pin_memory") == 0;
 }
 static int find_arg(const em_operator *op, const char *name) {
   for (int i = 0; i < op->nargs; i++)
@@ -52,7 +71,9 @@ static bool is_out_form(const em_operator *op, const em_operator *out, em_py_sig
       continue;
     }
     int at = find_arg(op, out->args[i].name);
-    if (at < 0 || op->args[at].type != out->args[i].type || ((op->args[at].flags ^ out->args[i].flags) & EM_ARG_OPTIONAL)) return false;
+    if (at < 0 || op->args[at].type != out->args[i].type ||
+        ((op->args[at].flags ^ out->args[i].flags) & EM_ARG_OPTIONAL))
+      return false;
     s->out_map[i] = (int8_t)at;
     used++;
   }
@@ -69,7 +90,8 @@ static const em_operator *find_out_form(const em_py_function *fn, const em_opera
 
 // ---------------------------------------------------------------- one signature
 static bool is_factory(const em_operator *op) {
-  return op->variant == EM_FUNCTIONAL && find_arg(op, "dtype") >= 0 && find_arg(op, "layout") >= 0 && find_arg(op, "device") >= 0;
+  return op->variant == EM_FUNCTIONAL && find_arg(op, "dtype") >= 0 && find_arg(op, "layout") >= 0 &&
+         find_arg(op, "device") >= 0;
 }
 
 static int add_special(em_py_signature *s, uint8_t kind, const char *name) {
@@ -118,7 +140,8 @@ static int build(em_py_callable *c, const em_operator *op, em_py_signature *s) {
     s->out_op = find_out_form(c->fn, op, s);
   }
   bool tensor = false;
-  for (int i = 0; i < op->nargs; i++) tensor |= op->args[i].type <= EM_TYPE_OPT_TENSOR_LIST && !(op->args[i].flags & EM_ARG_OUT);
+  for (int i = 0; i < op->nargs; i++)
+    tensor |= op->args[i].type <= EM_TYPE_OPT_TENSOR_LIST && !(op->args[i].flags & EM_ARG_OUT);
   if (!tensor) s->device_slot = find_arg(op, "device");
   if (add_params(s, c->fn->where) < 0) return -1;
   for (int i = 0; i < s->nparams; i++) {
@@ -141,12 +164,18 @@ int em_py_signatures(em_py_callable *c) {
   if (c->sigs != NULL) return 0;
   int n = 0;
   em_py_signature **sigs = PyMem_Calloc((size_t)c->fn->n, sizeof *sigs);
-  if (sigs == NULL) { PyErr_NoMemory(); return -1; }
+  if (sigs == NULL) {
+    PyErr_NoMemory();
+    return -1;
+  }
   for (int i = 0; i < c->fn->n; i++) {
     const em_operator *op = c->fn->overloads[i];
     if (op->variant == EM_OUT && has_functional(c->fn, op)) continue;
     em_py_signature *s = PyMem_Calloc(1, sizeof *s);
-    if (s == NULL) { PyErr_NoMemory(); goto fail; }
+    if (s == NULL) {
+      PyErr_NoMemory();
+      goto fail;
+    }
     sigs[n++] = s;
     if (build(c, op, s) < 0) goto fail;
   }
@@ -166,7 +195,8 @@ static PyObject *return_repr(PyObject *o) {
   PyObject *text = PyUnicode_FromFormat("torch.return_types.%s(", short_name == NULL ? name : short_name + 1);
   PyObject *fields = PyObject_GetAttrString((PyObject *)Py_TYPE(o), "__match_args__");
   for (Py_ssize_t i = 0; text != NULL && fields != NULL && i < PyTuple_GET_SIZE(fields); i++) {
-    PyObject *line = PyUnicode_FromFormat("%s\n%U=%R", i ? "," : "", PyTuple_GET_ITEM(fields, i), PyTuple_GET_ITEM(o, i));
+    PyObject *line = PyUnicode_FromFormat("%s\n%U=%R", i ? "," : "", PyTuple_GET_ITEM(fields, i),
+                                          PyTuple_GET_ITEM(o, i));
     PyUnicode_AppendAndDel(&text, line);
   }
   if (fields == NULL) Py_CLEAR(text);
@@ -199,12 +229,13 @@ static int return_names(const char *schema, char names[][32], int max) {
 
 PyTypeObject *em_py_return_type(const em_operator *op) {
   char scratch[EM_PY_MAX_RETS][32];
-  if (op->nrets < 2 || op->variant == EM_INPLACE || return_names(op->schema, scratch, EM_PY_MAX_RETS) != op->nrets) return NULL;
+  if (op->nrets < 2 || op->variant == EM_INPLACE || return_names(op->schema, scratch, EM_PY_MAX_RETS) != op->nrets)
+    return NULL;
   PyObject *found = PyDict_GetItemString(return_types, op->name);
   if (found != NULL && PyObject_HasAttrString(found, scratch[0])) return (PyTypeObject *)found;
   // The type keeps pointing at these texts and lives as long as the process.
   size_t room = strlen(op->name) + 32;
-  char (*names)[32] = PyMem_Malloc(sizeof scratch), *type_name = PyMem_Malloc(room);
+  char(*names)[32] = PyMem_Malloc(sizeof scratch), *type_name = PyMem_Malloc(room);
   PyStructSequence_Field fields[EM_PY_MAX_RETS + 1] = {{NULL}};
   PyTypeObject *type = NULL;
   if (names != NULL && type_name != NULL) {

@@ -1,7 +1,9 @@
 // storage_py.c: ember.UntypedStorage: the bytes under tensors. One Python object a storage while one is alive.
 #include "bridge.h"
 
-typedef struct storage_object { PyObject_HEAD em_storage *s; } storage_object;
+typedef struct storage_object {
+  PyObject_HEAD em_storage *s;
+} storage_object;
 static PyTypeObject storage_type;
 #define S(o) (((storage_object *)(o))->s)
 
@@ -43,10 +45,14 @@ static PyObject *storage_new(PyTypeObject *Py_UNUSED(type), PyObject *args, PyOb
   if (device != NULL && device != Py_None && em_py_to_device(device, &d) < 0) return NULL;
   int64_t n = 0;
   bool sequence = size != NULL && !em_py_is_int(size);
-  if (sequence && !PySequence_Check(size)) return PyErr_Format(PyExc_TypeError, "UntypedStorage: size must be int, not %s", Py_TYPE(size)->tp_name);
+  if (sequence && !PySequence_Check(size))
+    return PyErr_Format(PyExc_TypeError, "UntypedStorage: size must be int, not %s", Py_TYPE(size)->tp_name);
   if (sequence && (n = PySequence_Size(size)) < 0) return NULL;
   if (size != NULL && !sequence && em_py_to_int64(size, &n) < 0) return NULL;
-  if (n < 0) { PyErr_SetString(PyExc_RuntimeError, "Storage size must not be negative"); return NULL; }
+  if (n < 0) {
+    PyErr_SetString(PyExc_RuntimeError, "Storage size must not be negative");
+    return NULL;
+  }
   em_storage *s = NULL;
   em_status st = em_storage_new((size_t)n, d, &s);
   if (st != EM_OK) return em_py_raise(st);
@@ -56,7 +62,10 @@ static PyObject *storage_new(PyTypeObject *Py_UNUSED(type), PyObject *args, PyOb
     PyObject *x = PySequence_GetItem(size, i);
     long v = x == NULL ? -1 : PyLong_AsLong(x);
     Py_XDECREF(x);
-    if (v == -1 && PyErr_Occurred()) { Py_CLEAR(o); break; }
+    if (v == -1 && PyErr_Occurred()) {
+      Py_CLEAR(o);
+      break;
+    }
     ((uint8_t *)s->data)[i] = (uint8_t)v;
   }
   return o;
@@ -66,7 +75,9 @@ static PyObject *s_nbytes(PyObject *o, PyObject *Py_UNUSED(none)) { return PyLon
 static PyObject *s_data_ptr(PyObject *o, PyObject *Py_UNUSED(none)) { return PyLong_FromVoidPtr(S(o)->data); }
 static PyObject *s_element_size(PyObject *Py_UNUSED(o), PyObject *Py_UNUSED(none)) { return PyLong_FromLong(1); }
 static PyObject *s_resizable(PyObject *o, PyObject *Py_UNUSED(none)) { return PyBool_FromLong(S(o)->resizable); }
-static PyObject *s_is_shared(PyObject *o, PyObject *Py_UNUSED(none)) { return PyBool_FromLong(S(o)->flags & EM_STORAGE_SHARED); }
+static PyObject *s_is_shared(PyObject *o, PyObject *Py_UNUSED(none)) {
+  return PyBool_FromLong(S(o)->flags & EM_STORAGE_SHARED);
+}
 static PyObject *s_self(PyObject *o, PyObject *Py_UNUSED(none)) { return Py_NewRef(o); }
 static PyObject *s_device(PyObject *o, void *Py_UNUSED(c)) { return em_py_device_new(S(o)->device); }
 static PyObject *s_cdata(PyObject *o, void *Py_UNUSED(c)) { return PyLong_FromVoidPtr(S(o)); }
@@ -74,7 +85,10 @@ static PyObject *s_cdata(PyObject *o, void *Py_UNUSED(c)) { return PyLong_FromVo
 static PyObject *s_resize(PyObject *o, PyObject *n) {
   int64_t v;
   if (em_py_to_int64(n, &v) < 0) return NULL;
-  if (v < 0) { PyErr_SetString(PyExc_RuntimeError, "storage size must not be negative"); return NULL; }
+  if (v < 0) {
+    PyErr_SetString(PyExc_RuntimeError, "storage size must not be negative");
+    return NULL;
+  }
   em_status st = em_storage_resize(S(o), (size_t)v);
   return st == EM_OK ? Py_NewRef(o) : em_py_raise(st);
 }
@@ -90,7 +104,10 @@ static PyObject *s_copy(PyObject *o, PyObject *const *args, Py_ssize_t n) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "copy_() missing the source");
     return NULL;
   }
-  if (src->nbytes != S(o)->nbytes) { PyErr_SetString(PyExc_RuntimeError, "size does not match"); return NULL; }
+  if (src->nbytes != S(o)->nbytes) {
+    PyErr_SetString(PyExc_RuntimeError, "size does not match");
+    return NULL;
+  }
   if (src->data != NULL && S(o)->data != NULL) memmove(S(o)->data, src->data, src->nbytes);
   return Py_NewRef(o);
 }
@@ -121,7 +138,10 @@ static PyObject *s_item(PyObject *o, PyObject *index) {
 }
 static int s_set_item(PyObject *o, PyObject *index, PyObject *value) {
   uint8_t *p;
-  if (value == NULL) { PyErr_SetString(PyExc_TypeError, "storages do not support deleting items"); return -1; }
+  if (value == NULL) {
+    PyErr_SetString(PyExc_TypeError, "storages do not support deleting items");
+    return -1;
+  }
   long v = PyLong_AsLong(value);
   if ((v == -1 && PyErr_Occurred()) || byte_at(o, index, &p) < 0) return -1;
   *p = (uint8_t)v;
@@ -129,7 +149,8 @@ static int s_set_item(PyObject *o, PyObject *index, PyObject *value) {
 }
 static PyObject *s_tolist(PyObject *o, PyObject *Py_UNUSED(none)) {
   PyObject *l = PyList_New((Py_ssize_t)S(o)->nbytes);
-  for (size_t i = 0; l != NULL && i < S(o)->nbytes; i++) PyList_SET_ITEM(l, i, PyLong_FromLong(((uint8_t *)S(o)->data)[i]));
+  for (size_t i = 0; l != NULL && i < S(o)->nbytes; i++)
+    PyList_SET_ITEM(l, i, PyLong_FromLong(((uint8_t *)S(o)->data)[i]));
   return l;
 }
 static int s_buffer(PyObject *o, Py_buffer *view, int flags) {
@@ -145,18 +166,34 @@ static PyObject *s_compare(PyObject *a, PyObject *b, int op) {
 }
 static Py_hash_t s_hash(PyObject *o) { return _Py_HashPointer(S(o)); }
 
-static PyMethodDef methods[] = {
-  {"nbytes", s_nbytes, METH_NOARGS, NULL}, {"size", s_nbytes, METH_NOARGS, NULL}, {"data_ptr", s_data_ptr, METH_NOARGS, NULL},
-  {"element_size", s_element_size, METH_NOARGS, NULL}, {"resizable", s_resizable, METH_NOARGS, NULL}, {"is_shared", s_is_shared, METH_NOARGS, NULL},
-  {"untyped", s_self, METH_NOARGS, NULL}, {"cpu", s_self, METH_NOARGS, NULL}, {"resize_", s_resize, METH_O, NULL}, {"fill_", s_fill, METH_O, NULL},
-  {"copy_", (PyCFunction)(void *)s_copy, METH_FASTCALL, NULL}, {"clone", s_clone, METH_NOARGS, NULL}, {"tolist", s_tolist, METH_NOARGS, NULL}, {NULL}};
+static PyMethodDef methods[] = {{"nbytes", s_nbytes, METH_NOARGS, NULL},
+                                {"size", s_nbytes, METH_NOARGS, NULL},
+                                {"data_ptr", s_data_ptr, METH_NOARGS, NULL},
+                                {"element_size", s_element_size, METH_NOARGS, NULL},
+                                {"resizable", s_resizable, METH_NOARGS, NULL},
+                                {"is_shared", s_is_shared, METH_NOARGS, NULL},
+                                {"untyped", s_self, METH_NOARGS, NULL},
+                                {"cpu", s_self, METH_NOARGS, NULL},
+                                {"resize_", s_resize, METH_O, NULL},
+                                {"fill_", s_fill, METH_O, NULL},
+                                {"copy_", (PyCFunction)(void *)s_copy, METH_FASTCALL, NULL},
+                                {"clone", s_clone, METH_NOARGS, NULL},
+                                {"tolist", s_tolist, METH_NOARGS, NULL},
+                                {NULL}};
 static PyGetSetDef getset[] = {{"device", s_device}, {"_cdata", s_cdata}, {NULL}};
 static PyMappingMethods mapping = {.mp_length = s_length, .mp_subscript = s_item, .mp_ass_subscript = s_set_item};
 static PyBufferProcs buffer = {.bf_getbuffer = s_buffer};
-static PyTypeObject storage_type = {
-  PyVarObject_HEAD_INIT(NULL, 0).tp_name = "ember.UntypedStorage", .tp_basicsize = sizeof(storage_object), .tp_new = storage_new,
-  .tp_dealloc = storage_dealloc, .tp_methods = methods, .tp_getset = getset, .tp_as_mapping = &mapping, .tp_as_buffer = &buffer,
-  .tp_richcompare = s_compare, .tp_hash = s_hash, .tp_flags = Py_TPFLAGS_DEFAULT};
+static PyTypeObject storage_type = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "ember.UntypedStorage",
+                                    .tp_basicsize = sizeof(storage_object),
+                                    .tp_new = storage_new,
+                                    .tp_dealloc = storage_dealloc,
+                                    .tp_methods = methods,
+                                    .tp_getset = getset,
+                                    .tp_as_mapping = &mapping,
+                                    .tp_as_buffer = &buffer,
+                                    .tp_richcompare = s_compare,
+                                    .tp_hash = s_hash,
+                                    .tp_flags = Py_TPFLAGS_DEFAULT};
 
 int em_py_storage_init(PyObject *module) {
   if (PyType_Ready(&storage_type) < 0) return -1;

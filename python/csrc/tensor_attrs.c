@@ -7,11 +7,11 @@ static void own_version(em_tensor *t, em_version *v) {  // steals v
   t->version = v;
   t->flags |= EM_T_OWN_VERSION;
 }
-#define GETTER(fn, attr, expr)                                                   \
-  static PyObject *fn(PyObject *o, void *Py_UNUSED(c)) {                         \
-    PyObject *r;                                                                 \
-    if (em_py_override_attr(o, attr, "__get__", NULL, &r)) return r;             \
-    return expr;                                                                 \
+#define GETTER(fn, attr, expr)                                                                                         \
+  static PyObject *fn(PyObject *o, void *Py_UNUSED(c)) {                                                               \
+    PyObject *r;                                                                                                       \
+    if (em_py_override_attr(o, attr, "__get__", NULL, &r)) return r;                                                   \
+    return expr;                                                                                                       \
   }
 
 GETTER(get_shape, "shape", em_py_size_new(T(o)->ndim, T(o)->sizes))
@@ -22,7 +22,7 @@ GETTER(get_requires_grad, "requires_grad", PyBool_FromLong(em_tensor_requires_gr
 GETTER(get_is_leaf, "is_leaf", PyBool_FromLong(em_tensor_is_leaf(T(o))))
 GETTER(get_ndim, "ndim", PyLong_FromLong(T(o)->ndim))
 GETTER(get_itemsize, "itemsize", PyLong_FromSize_t(em_tensor_itemsize(T(o))))
-GETTER(get_nbytes, "nbytes", PyLong_FromLongLong(T(o)->numel * (int64_t)em_tensor_itemsize(T(o))))
+GETTER(get_nbytes, "nbytes", PyLong_FromLongLong(T(o)->numel *(int64_t)em_tensor_itemsize(T(o))))
 GETTER(get_version, "_version", PyLong_FromUnsignedLong(em_tensor_version(T(o))))
 GETTER(get_retains_grad, "retains_grad", PyBool_FromLong(T(o)->meta != NULL && T(o)->meta->retains_grad))
 GETTER(get_output_nr, "output_nr", PyLong_FromUnsignedLong(T(o)->meta == NULL ? 0 : T(o)->meta->output_nr))
@@ -40,7 +40,10 @@ static PyObject *grad_fn_of(em_tensor *t) {
 }
 GETTER(get_grad_fn, "grad_fn", grad_fn_of(T(o)))
 static int set_grad_fn(PyObject *o, PyObject *value, void *Py_UNUSED(c)) {
-  if (value != Py_None) { PyErr_SetString(PyExc_RuntimeError, "_grad_fn can be only set to None"); return -1; }
+  if (value != Py_None) {
+    PyErr_SetString(PyExc_RuntimeError, "_grad_fn can be only set to None");
+    return -1;
+  }
   em_tensor *alias = NULL;
   em_status st = em_tensor_detach(T(o), &alias);
   if (st != EM_OK) return em_py_raise_int(st);
@@ -67,7 +70,10 @@ static int set_grad(PyObject *o, PyObject *value, void *Py_UNUSED(c)) {
     PyErr_Format(PyExc_TypeError, "assigned grad expected to be a Tensor or None but got %s", Py_TYPE(value)->tp_name);
     return -1;
   }
-  if (value == o) { PyErr_SetString(PyExc_RuntimeError, "can't assign Variable as its own grad"); return -1; }
+  if (value == o) {
+    PyErr_SetString(PyExc_RuntimeError, "can't assign Variable as its own grad");
+    return -1;
+  }
   em_status st = em_tensor_set_grad(T(o), em_py_t_or_null(value));
   return st == EM_OK ? 0 : em_py_raise_int(st);
 }
@@ -75,7 +81,10 @@ static int set_grad(PyObject *o, PyObject *value, void *Py_UNUSED(c)) {
 static int set_requires_grad(PyObject *o, PyObject *value, void *Py_UNUSED(c)) {
   PyObject *r;
   if (em_py_override_attr(o, "requires_grad", "__set__", value, &r)) return attr_done(r);
-  if (value == NULL || !PyBool_Check(value)) { PyErr_SetString(PyExc_RuntimeError, "requires_grad must be a bool"); return -1; }
+  if (value == NULL || !PyBool_Check(value)) {
+    PyErr_SetString(PyExc_RuntimeError, "requires_grad must be a bool");
+    return -1;
+  }
   em_status st = em_tensor_set_requires_grad(T(o), value == Py_True);
   return st == EM_OK ? 0 : em_py_raise_int(st);
 }
@@ -113,12 +122,14 @@ static int set_data(PyObject *o, PyObject *value, void *Py_UNUSED(c)) {
   PyObject *r;
   if (em_py_override_attr(o, "data", "__set__", value, &r)) return attr_done(r);
   if (value == NULL || !em_py_is_tensor(value)) {
-    PyErr_Format(PyExc_TypeError, "Variable data has to be a tensor, but got %s", value == NULL ? "nothing" : Py_TYPE(value)->tp_name);
+    PyErr_Format(PyExc_TypeError, "Variable data has to be a tensor, but got %s",
+                 value == NULL ? "nothing" : Py_TYPE(value)->tp_name);
     return -1;
   }
   em_tensor *t = T(o), *d = T(value);
   if (t->flags & EM_T_REQUIRES_GRAD && !em_dtype_is_differentiable(d->dtype)) {
-    PyErr_SetString(PyExc_RuntimeError, "data set to a tensor that requires gradients must be floating point or complex dtype");
+    PyErr_SetString(PyExc_RuntimeError,
+                    "data set to a tensor that requires gradients must be floating point or complex dtype");
     return -1;
   }
   em_storage *s = d->storage == NULL ? NULL : em_storage_retain(d->storage), *old = t->storage;
@@ -130,14 +141,18 @@ static int set_data(PyObject *o, PyObject *value, void *Py_UNUSED(c)) {
     em_storage_release(s);
     return em_py_raise_int(st);
   }
-  const uint64_t device_keys = EM_KEYBIT(EM_KEY_CPU) | EM_KEYBIT(EM_KEY_CUDA) | EM_KEYBIT(EM_KEY_OpenCL) | EM_KEYBIT(EM_KEY_Meta);
+  const uint64_t device_keys = EM_KEYBIT(EM_KEY_CPU) | EM_KEYBIT(EM_KEY_CUDA) | EM_KEYBIT(EM_KEY_OpenCL) |
+                               EM_KEYBIT(EM_KEY_Meta);
   t->keys = (t->keys & ~device_keys) | (d->keys & device_keys);
   t->device = d->device;
   // The counter is x's own history, not y's: it goes on from where it was.
   uint32_t version = em_tensor_version(t);
   em_version *v = NULL;
   if (t->version != NULL && !(t->flags & EM_T_OWN_VERSION)) {
-    if ((st = em_version_new(version, &v)) != EM_OK) { em_storage_release(s); return em_py_raise_int(st); }
+    if ((st = em_version_new(version, &v)) != EM_OK) {
+      em_storage_release(s);
+      return em_py_raise_int(st);
+    }
     own_version(t, v);
   }
   t->storage = s;
@@ -151,9 +166,13 @@ static PyObject *get_t(PyObject *o, void *Py_UNUSED(c)) {
   if (em_py_override_attr(o, "T", "__get__", NULL, &r)) return r;
   int n = T(o)->ndim;
   if (n != 2 && n != 0 &&
-      PyErr_WarnFormat(PyExc_UserWarning, 1, "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it "
-                       "will throw an error in a future release. Consider `x.mT` to transpose batches of matrices or `x.permute(*torch.arange("
-                       "x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.") < 0) return NULL;
+      PyErr_WarnFormat(
+          PyExc_UserWarning, 1,
+          "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it "
+          "will throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
+          "`x.permute(*torch.arange("
+          "x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.") < 0)
+    return NULL;
   PyObject *dims = PyTuple_New(n);
   for (int i = 0; dims != NULL && i < n; i++) PyTuple_SET_ITEM(dims, i, PyLong_FromLong(n - 1 - i));
   r = dims == NULL ? NULL : em_py_call_method("permute", o, &dims, 1, NULL);
@@ -171,15 +190,16 @@ static PyObject *get_mt(PyObject *o, void *Py_UNUSED(c)) {
   PyObject *r;
   if (em_py_override_attr(o, "mT", "__get__", NULL, &r)) return r;
   if (T(o)->ndim < 2)
-    return PyErr_Format(PyExc_RuntimeError, "tensor.mT is only supported on matrices or batches of matrices. Got %d-D tensor.", T(o)->ndim);
+    return PyErr_Format(PyExc_RuntimeError,
+                        "tensor.mT is only supported on matrices or batches of matrices. Got %d-D tensor.", T(o)->ndim);
   return transpose_last(o);
 }
 static PyObject *get_h(PyObject *o, void *Py_UNUSED(c)) {
   PyObject *r;
   if (em_py_override_attr(o, "H", "__get__", NULL, &r)) return r;
   if (T(o)->ndim != 2 && T(o)->ndim != 0)
-    return PyErr_Format(PyExc_RuntimeError, "tensor.H is only supported on matrices (2-D tensors). Got %d-D tensor.%s", T(o)->ndim,
-                        T(o)->ndim > 2 ? " For batches of matrices, consider using tensor.mH" : "");
+    return PyErr_Format(PyExc_RuntimeError, "tensor.H is only supported on matrices (2-D tensors). Got %d-D tensor.%s",
+                        T(o)->ndim, T(o)->ndim > 2 ? " For batches of matrices, consider using tensor.mH" : "");
   PyObject *t = T(o)->ndim == 0 ? Py_NewRef(o) : transpose_last(o);
   r = t != NULL && em_dtype_is_complex(T(t)->dtype) ? em_py_call_method("conj", t, NULL, 0, NULL) : Py_XNewRef(t);
   Py_XDECREF(t);
@@ -187,13 +207,12 @@ static PyObject *get_h(PyObject *o, void *Py_UNUSED(c)) {
 }
 static PyObject *get_mh(PyObject *o, void *Py_UNUSED(c)) {
   PyObject *t = get_mt(o, NULL);
-  PyObject *r = t != NULL && em_dtype_is_complex(T(t)->dtype) ? em_py_call_method("conj", t, NULL, 0, NULL) : Py_XNewRef(t);
+  PyObject *r = t != NULL && em_dtype_is_complex(T(t)->dtype) ? em_py_call_method("conj", t, NULL, 0, NULL)
+                                                              : Py_XNewRef(t);
   Py_XDECREF(t);
   return r;
 }
-static PyObject *real_part(PyObject *o, const char *name) {
-  return em_py_call_function(name, &o, 1, NULL);
-}
+static PyObject *real_part(PyObject *o, const char *name) { return em_py_call_function(name, &o, 1, NULL); }
 static PyObject *get_real(PyObject *o, void *Py_UNUSED(c)) {
   PyObject *r;
   if (em_py_override_attr(o, "real", "__get__", NULL, &r)) return r;
@@ -212,7 +231,8 @@ static int set_part(PyObject *o, PyObject *value, void *name) {
   PyObject *part = strcmp(name, "real") == 0 ? get_real(o, NULL) : get_imag(o, NULL), *r = NULL;
   if (part != NULL && value != NULL) {
     PyObject *other = em_py_is_tensor(value) ? Py_NewRef(value) : NULL;
-    r = other != NULL ? em_py_call_method("copy_", part, &other, 1, NULL) : em_py_call_method("fill_", part, &value, 1, NULL);
+    r = other != NULL ? em_py_call_method("copy_", part, &other, 1, NULL)
+                      : em_py_call_method("fill_", part, &value, 1, NULL);
     Py_XDECREF(other);
   }
   Py_XDECREF(part);
@@ -221,13 +241,43 @@ static int set_part(PyObject *o, PyObject *value, void *name) {
 static PyObject *get_cdata(PyObject *o, void *Py_UNUSED(c)) { return PyLong_FromVoidPtr(T(o)); }
 
 PyGetSetDef em_py_tensor_getset[] = {
-  {"shape", get_shape}, {"dtype", get_dtype}, {"device", get_device}, {"layout", get_layout},
-  {"requires_grad", get_requires_grad, set_requires_grad}, {"is_leaf", get_is_leaf}, {"grad", get_grad, set_grad},
-  {"_grad", get_grad, set_grad}, {"grad_fn", get_grad_fn}, {"_grad_fn", get_grad_fn, set_grad_fn}, {"data", get_data, set_data},
-  {"_base", get_base}, {"ndim", get_ndim}, {"itemsize", get_itemsize}, {"nbytes", get_nbytes}, {"_version", get_version},
-  {"retains_grad", get_retains_grad}, {"output_nr", get_output_nr}, {"is_meta", get_is_meta}, {"is_cpu", get_is_cpu},
-  {"is_cuda", get_is_cuda}, {"is_sparse", get_false}, {"is_sparse_csr", get_false}, {"is_quantized", get_false}, {"is_mkldnn", get_false},
-  {"is_nested", get_false}, {"is_xla", get_false}, {"is_xpu", get_false}, {"is_mps", get_false}, {"is_vulkan", get_false},
-  {"name", get_none}, {"T", get_t}, {"mT", get_mt}, {"H", get_h}, {"mH", get_mh},
-  {"real", get_real, set_part, NULL, "real"}, {"imag", get_imag, set_part, NULL, "imag"}, {"_cdata", get_cdata}, {NULL},
+    {"shape", get_shape},
+    {"dtype", get_dtype},
+    {"device", get_device},
+    {"layout", get_layout},
+    {"requires_grad", get_requires_grad, set_requires_grad},
+    {"is_leaf", get_is_leaf},
+    {"grad", get_grad, set_grad},
+    {"_grad", get_grad, set_grad},
+    {"grad_fn", get_grad_fn},
+    {"_grad_fn", get_grad_fn, set_grad_fn},
+    {"data", get_data, set_data},
+    {"_base", get_base},
+    {"ndim", get_ndim},
+    {"itemsize", get_itemsize},
+    {"nbytes", get_nbytes},
+    {"_version", get_version},
+    {"retains_grad", get_retains_grad},
+    {"output_nr", get_output_nr},
+    {"is_meta", get_is_meta},
+    {"is_cpu", get_is_cpu},
+    {"is_cuda", get_is_cuda},
+    {"is_sparse", get_false},
+    {"is_sparse_csr", get_false},
+    {"is_quantized", get_false},
+    {"is_mkldnn", get_false},
+    {"is_nested", get_false},
+    {"is_xla", get_false},
+    {"is_xpu", get_false},
+    {"is_mps", get_false},
+    {"is_vulkan", get_false},
+    {"name", get_none},
+    {"T", get_t},
+    {"mT", get_mt},
+    {"H", get_h},
+    {"mH", get_mh},
+    {"real", get_real, set_part, NULL, "real"},
+    {"imag", get_imag, set_part, NULL, "imag"},
+    {"_cdata", get_cdata},
+    {NULL},
 };

@@ -5,7 +5,11 @@
 #define ARGS PyObject *o, PyObject *const *args, Py_ssize_t n, PyObject *kw
 
 // ---------------------------------------------------------------- to
-typedef struct to_args { int dtype, format; em_device device; bool copy, non_blocking; } to_args;
+typedef struct to_args {
+  int dtype, format;
+  em_device device;
+  bool copy, non_blocking;
+} to_args;
 
 static void set_arg(const em_operator *op, em_value *v, const char *name, em_value x) {
   for (int i = 0; i < op->nargs; i++)
@@ -33,12 +37,15 @@ static em_status to_copy(em_tensor *t, const to_args *a, em_tensor **out) {
 }
 
 static bool same_device(em_device have, em_device want) {
-  return !em_device_given(want) || (have.type == want.type && (want.index < 0 || have.index < 0 || have.index == want.index));
+  return !em_device_given(want) ||
+         (have.type == want.type && (want.index < 0 || have.index < 0 || have.index == want.index));
 }
 static PyObject *do_to(PyObject *o, const to_args *a) {
   em_tensor *t = T(o), *out = NULL;
-  bool format_ok = a->format < 0 || a->format == EM_FORMAT_PRESERVE || (a->format == EM_FORMAT_CONTIGUOUS && em_tensor_is_contiguous(t));
-  if (!a->copy && (a->dtype < 0 || a->dtype == t->dtype) && same_device(t->device, a->device) && format_ok) return Py_NewRef(o);
+  bool format_ok = a->format < 0 || a->format == EM_FORMAT_PRESERVE ||
+                   (a->format == EM_FORMAT_CONTIGUOUS && em_tensor_is_contiguous(t));
+  if (!a->copy && (a->dtype < 0 || a->dtype == t->dtype) && same_device(t->device, a->device) && format_ok)
+    return Py_NewRef(o);
   if (em_device_given(a->device)) {
     em_status st = em_device_check(a->device);
     if (st != EM_OK) return em_py_raise(st);
@@ -63,7 +70,10 @@ static int truth(PyObject *v, bool *out) {
 static int to_keyword(const char *name, PyObject *key, PyObject *v, to_args *a) {
   const char *k = PyUnicode_AsUTF8(key);
   if (k == NULL) return -1;
-  if (strcmp(k, "dtype") == 0 && (v == Py_None || em_py_is_dtype(v))) { a->dtype = v == Py_None ? EM_DTYPE_NONE : em_py_to_dtype(v); return 0; }
+  if (strcmp(k, "dtype") == 0 && (v == Py_None || em_py_is_dtype(v))) {
+    a->dtype = v == Py_None ? EM_DTYPE_NONE : em_py_to_dtype(v);
+    return 0;
+  }
   if (strcmp(k, "device") == 0) return v == Py_None ? 0 : em_py_to_device(v, &a->device);
   if (strcmp(k, "non_blocking") == 0) return truth(v, &a->non_blocking);
   if (strcmp(k, "copy") == 0) return truth(v, &a->copy);
@@ -71,8 +81,13 @@ static int to_keyword(const char *name, PyObject *key, PyObject *v, to_args *a) 
     a->format = v == Py_None ? EM_FORMAT_NONE : ((em_py_enum *)v)->value;
     return 0;
   }
-  if (strcmp(k, "other") == 0 && em_py_is_tensor(v)) { a->dtype = T(v)->dtype; a->device = T(v)->device; return 0; }
-  PyErr_Format(PyExc_TypeError, "%s() received an invalid combination of arguments - got (%U=%s)", name, key, Py_TYPE(v)->tp_name);
+  if (strcmp(k, "other") == 0 && em_py_is_tensor(v)) {
+    a->dtype = T(v)->dtype;
+    a->device = T(v)->device;
+    return 0;
+  }
+  PyErr_Format(PyExc_TypeError, "%s() received an invalid combination of arguments - got (%U=%s)", name, key,
+               Py_TYPE(v)->tp_name);
   return -1;
 }
 
@@ -83,25 +98,35 @@ static int read_to(const char *name, PyObject *const *args, Py_ssize_t n, PyObje
   if (at < n) {
     PyObject *x = args[at++];
     if (em_py_is_dtype(x)) a->dtype = em_py_to_dtype(x);
-    else if (em_py_is_tensor(x)) { a->dtype = T(x)->dtype; a->device = T(x)->device; }
-    else if (x == Py_None || PyUnicode_Check(x) || Py_TYPE(x) == &em_py_device_type || em_py_is_int(x)) {
+    else if (em_py_is_tensor(x)) {
+      a->dtype = T(x)->dtype;
+      a->device = T(x)->device;
+    } else if (x == Py_None || PyUnicode_Check(x) || Py_TYPE(x) == &em_py_device_type || em_py_is_int(x)) {
       if (x != Py_None && em_py_to_device(x, &a->device) < 0) return -1;
       if (at < n && (em_py_is_dtype(args[at]) || args[at] == Py_None)) {
         if (args[at] != Py_None) a->dtype = em_py_to_dtype(args[at]);
         at++;
       }
     } else {
-      PyErr_Format(PyExc_TypeError, "%s() received an invalid combination of arguments - got (%s), but expected one of:\n"
-                   " * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, *, "
-                   "torch.memory_format memory_format = None)\n * (torch.dtype dtype, bool non_blocking = False, bool copy = False, *, "
-                   "torch.memory_format memory_format = None)\n * (Tensor tensor, bool non_blocking = False, bool copy = False, *, "
-                   "torch.memory_format memory_format = None)\n", name, Py_TYPE(x)->tp_name);
+      PyErr_Format(
+          PyExc_TypeError,
+          "%s() received an invalid combination of arguments - got (%s), but expected one of:\n"
+          " * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, *, "
+          "torch.memory_format memory_format = None)\n * (torch.dtype dtype, bool non_blocking = False, bool copy = "
+          "False, *, "
+          "torch.memory_format memory_format = None)\n * (Tensor tensor, bool non_blocking = False, bool copy = False, "
+          "*, "
+          "torch.memory_format memory_format = None)\n",
+          name, Py_TYPE(x)->tp_name);
       return -1;
     }
   }
   if (at < n && truth(args[at++], &a->non_blocking) < 0) return -1;
   if (at < n && truth(args[at++], &a->copy) < 0) return -1;
-  if (at < n) { PyErr_Format(PyExc_TypeError, "%s() takes at most 4 positional arguments (%zd given)", name, n); return -1; }
+  if (at < n) {
+    PyErr_Format(PyExc_TypeError, "%s() takes at most 4 positional arguments (%zd given)", name, n);
+    return -1;
+  }
   for (Py_ssize_t i = 0; kw != NULL && i < PyTuple_GET_SIZE(kw); i++)
     if (to_keyword(name, PyTuple_GET_ITEM(kw, i), args[n + i], a) < 0) return -1;
   return 0;
@@ -117,7 +142,8 @@ static PyObject *parse_to(PyObject *Py_UNUSED(m), PyObject *const *args, Py_ssiz
   to_args a;
   if (read_to("to", args, n, kw, &a) < 0) return NULL;
   PyObject *device = em_device_given(a.device) ? em_py_device_new(a.device) : Py_NewRef(Py_None);
-  return Py_BuildValue("(NNNN)", device, em_py_dtype_new_ref(a.dtype), PyBool_FromLong(a.non_blocking), em_py_memory_format_new_ref(a.format));
+  return Py_BuildValue("(NNNN)", device, em_py_dtype_new_ref(a.dtype), PyBool_FromLong(a.non_blocking),
+                       em_py_memory_format_new_ref(a.format));
 }
 
 static PyObject *cast(PyObject *o, const char *name, int dtype, PyObject *const *args, Py_ssize_t n, PyObject *kw) {
@@ -129,12 +155,16 @@ static PyObject *cast(PyObject *o, const char *name, int dtype, PyObject *const 
     if (to_keyword(name, PyTuple_GET_ITEM(kw, i), args[i], &a) < 0) return NULL;
   return do_to(o, &a);
 }
-#define CAST(fn, name, dtype) static PyObject *fn(ARGS) { return cast(o, name, dtype, args, n, kw); }
-CAST(m_float, "float", EM_F32) CAST(m_double, "double", EM_F64) CAST(m_half, "half", EM_F16) CAST(m_bfloat16, "bfloat16", EM_BF16)
-CAST(m_int, "int", EM_I32) CAST(m_long, "long", EM_I64) CAST(m_short, "short", EM_I16) CAST(m_char, "char", EM_I8)
-CAST(m_byte, "byte", EM_U8) CAST(m_bool, "bool", EM_BOOL) CAST(m_cfloat, "cfloat", EM_C64) CAST(m_cdouble, "cdouble", EM_C128)
+#define CAST(fn, name, dtype)                                                                                          \
+  static PyObject *fn(ARGS) { return cast(o, name, dtype, args, n, kw); }
+CAST(m_float, "float", EM_F32)
+CAST(m_double, "double", EM_F64)
+CAST(m_half, "half", EM_F16) CAST(m_bfloat16, "bfloat16", EM_BF16) CAST(m_int, "int", EM_I32)
+    CAST(m_long, "long", EM_I64) CAST(m_short, "short", EM_I16) CAST(m_char, "char", EM_I8) CAST(m_byte, "byte", EM_U8)
+        CAST(m_bool, "bool", EM_BOOL) CAST(m_cfloat, "cfloat", EM_C64) CAST(m_cdouble, "cdouble", EM_C128)
 
-static PyObject *to_device(PyObject *o, const char *name, em_device d, PyObject *const *args, Py_ssize_t n, PyObject *kw) {
+            static PyObject *to_device(PyObject *o, const char *name, em_device d, PyObject *const *args, Py_ssize_t n,
+                                       PyObject *kw) {
   PyObject *r;
   if (em_py_override_method(o, name, args, n, kw, &r)) return r;
   to_args a = {EM_DTYPE_NONE, EM_FORMAT_NONE, d, false, false};
@@ -149,8 +179,9 @@ static PyObject *m_cuda(ARGS) { return to_device(o, "cuda", (em_device){EM_DEVIC
 static PyObject *m_type_as(PyObject *o, PyObject *other) {
   PyObject *r;
   if (em_py_override_method(o, "type_as", &other, 1, NULL, &r)) return r;
-  if (!em_py_is_tensor(other)) return PyErr_Format(PyExc_TypeError, "type_as(): argument 'other' (position 1) must be Tensor, not %s",
-                                                   Py_TYPE(other)->tp_name);
+  if (!em_py_is_tensor(other))
+    return PyErr_Format(PyExc_TypeError, "type_as(): argument 'other' (position 1) must be Tensor, not %s",
+                        Py_TYPE(other)->tp_name);
   to_args a = {T(other)->dtype, EM_FORMAT_NONE, T(other)->device, false, false};
   return do_to(o, &a);
 }
@@ -187,7 +218,9 @@ static PyObject *m_type(ARGS) {
 // ---------------------------------------------------------------- values out
 PyObject *em_py_item(em_tensor *t) {
   em_scalar s;
-  if (t->numel != 1) return PyErr_Format(PyExc_RuntimeError, "a Tensor with %lld elements cannot be converted to Scalar", (long long)t->numel);
+  if (t->numel != 1)
+    return PyErr_Format(PyExc_RuntimeError, "a Tensor with %lld elements cannot be converted to Scalar",
+                        (long long)t->numel);
   em_status st = em_tensor_item(t, &s);
   return st == EM_OK ? em_py_from_scalar(s) : em_py_raise(st);
 }
@@ -209,10 +242,12 @@ static PyObject *list_level(const em_tensor *t, const char *p, int d) {
   return l;
 }
 PyObject *em_py_tolist(em_tensor *t) {
-  if (t->device.type == EM_DEVICE_META) return PyErr_Format(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
+  if (t->device.type == EM_DEVICE_META)
+    return PyErr_Format(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
   em_tensor *cpu = NULL;
   em_status st = em_py_to_dtype_device(t, EM_DTYPE_NONE, (em_device){EM_DEVICE_CPU, -1}, false, &cpu);
   if (st != EM_OK) return em_py_raise(st);
+  // lint: allow data, because each element becomes a Python object
   PyObject *r = list_level(cpu, em_tensor_data(cpu), 0);
   em_tensor_release(cpu);
   return r;
@@ -223,12 +258,27 @@ static PyObject *m_tolist(PyObject *o, PyObject *Py_UNUSED(none)) {
   return em_py_tolist(T(o));
 }
 
-#define FAST(f) (PyCFunction)(void *)f, METH_FASTCALL | METH_KEYWORDS, NULL
+#define FAST(f) (PyCFunction)(void *) f, METH_FASTCALL | METH_KEYWORDS, NULL
 PyMethodDef em_py_convert_methods[] = {
-  {"to", FAST(m_to)}, {"float", FAST(m_float)}, {"double", FAST(m_double)}, {"half", FAST(m_half)}, {"bfloat16", FAST(m_bfloat16)},
-  {"int", FAST(m_int)}, {"long", FAST(m_long)}, {"short", FAST(m_short)}, {"char", FAST(m_char)}, {"byte", FAST(m_byte)},
-  {"bool", FAST(m_bool)}, {"cfloat", FAST(m_cfloat)}, {"cdouble", FAST(m_cdouble)}, {"cpu", FAST(m_cpu)}, {"cuda", FAST(m_cuda)},
-  {"type_as", m_type_as, METH_O, NULL}, {"type", FAST(m_type)}, {"item", m_item, METH_NOARGS, NULL}, {"tolist", m_tolist, METH_NOARGS, NULL},
-  {NULL},
+    {"to", FAST(m_to)},
+    {"float", FAST(m_float)},
+    {"double", FAST(m_double)},
+    {"half", FAST(m_half)},
+    {"bfloat16", FAST(m_bfloat16)},
+    {"int", FAST(m_int)},
+    {"long", FAST(m_long)},
+    {"short", FAST(m_short)},
+    {"char", FAST(m_char)},
+    {"byte", FAST(m_byte)},
+    {"bool", FAST(m_bool)},
+    {"cfloat", FAST(m_cfloat)},
+    {"cdouble", FAST(m_cdouble)},
+    {"cpu", FAST(m_cpu)},
+    {"cuda", FAST(m_cuda)},
+    {"type_as", m_type_as, METH_O, NULL},
+    {"type", FAST(m_type)},
+    {"item", m_item, METH_NOARGS, NULL},
+    {"tolist", m_tolist, METH_NOARGS, NULL},
+    {NULL},
 };
 PyMethodDef em_py_convert_functions[] = {{"_parse_to", FAST(parse_to)}, {NULL}};

@@ -1,7 +1,7 @@
 // tensor_type.c: the Python object of a tensor: its life, its identity, its subclasses.
 //
-// One Python object a tensor (em_tensor.pyobj). It normally owns one reference of the tensor. When it dies while C still
-// holds the tensor (a graph saved it, a list of C keeps it) and dying would lose something, because it is of a
+// One Python object a tensor (em_tensor.pyobj). It normally owns one reference of the tensor. When it dies while C
+// still holds the tensor (a graph saved it, a list of C keeps it) and dying would lose something, because it is of a
 // subclass, has a __dict__ or weak references, ownership flips: the tensor owns the object (EM_T_PY_OWNED), the
 // object borrows the tensor, and the next em_py_wrap flips it back.
 //
@@ -36,7 +36,8 @@ PyObject *em_py_wrap(em_tensor *t) {
   if (EM_UNLIKELY(t == NULL)) Py_RETURN_NONE;
   PyObject *o = t->pyobj;
   if (EM_LIKELY(o == NULL)) return em_py_wrap_new(t);
-  if (t->flags & EM_T_PY_OWNED) {  // flip back: the caller's reference of t becomes o's, t's reference of o the caller's
+  if (t->flags &
+      EM_T_PY_OWNED) {  // flip back: the caller's reference of t becomes o's, t's reference of o the caller's
     t->flags &= (uint16_t)~EM_T_PY_OWNED;
     return o;
   }
@@ -50,7 +51,10 @@ PyObject *em_py_wrap_borrowed(em_tensor *t) { return em_py_wrap(em_tensor_retain
 PyObject *em_py_wrap_as(em_tensor *t, PyTypeObject *cls) {
   if (cls == em_py_tensor_class) return em_py_wrap_new(t);
   em_py_tensor *p = (em_py_tensor *)cls->tp_alloc(cls, 0);  // zeroed and tracked
-  if (p == NULL) { em_tensor_release(t); return NULL; }
+  if (p == NULL) {
+    em_tensor_release(t);
+    return NULL;
+  }
   p->t = t;
   t->pyobj = p;
   if (cls->tp_flags & (EM_TP_FUNCTION | EM_TP_DISPATCH)) t->flags |= EM_T_PY_SUBCLASS;
@@ -75,12 +79,17 @@ static bool flip_ownership(em_py_tensor *p) {
 // The __slots__ of subclasses: a heap type keeps the definitions of its members behind itself.
 static void each_slot(PyObject *o, bool (*each)(PyObject **slot, void *arg), void *arg) {
   for (PyTypeObject *type = Py_TYPE(o); type != &em_py_base_type; type = type->tp_base) {
-    PyMemberDef *m = type->tp_flags & Py_TPFLAGS_HEAPTYPE ? (PyMemberDef *)((char *)type + Py_TYPE(type)->tp_basicsize) : NULL;
+    PyMemberDef *m = type->tp_flags & Py_TPFLAGS_HEAPTYPE ? (PyMemberDef *)((char *)type + Py_TYPE(type)->tp_basicsize)
+                                                          : NULL;
     for (Py_ssize_t i = 0; m != NULL && i < Py_SIZE(type); i++)
-      if (m[i].type == T_OBJECT_EX && !(m[i].flags & READONLY) && !each((PyObject **)((char *)o + m[i].offset), arg)) return;
+      if (m[i].type == T_OBJECT_EX && !(m[i].flags & READONLY) && !each((PyObject **)((char *)o + m[i].offset), arg))
+        return;
   }
 }
-static bool clear_slot(PyObject **slot, void *Py_UNUSED(arg)) { Py_CLEAR(*slot); return true; }
+static bool clear_slot(PyObject **slot, void *Py_UNUSED(arg)) {
+  Py_CLEAR(*slot);
+  return true;
+}
 
 static void dealloc_slow(PyObject *o) {
   em_py_tensor *p = (em_py_tensor *)o;
@@ -128,9 +137,9 @@ static void tensor_dealloc(PyObject *o) {
   Py_DECREF(em_py_tensor_class);
 }
 
-// The tensor dies and owns its object. Ownership flips back for the object's last moments, so that finalizers and weakref
-// callbacks see a live tensor; the object's release, now the only owner, frees the tensor for real. em_tensor_free
-// returns after this call: a finalizer may also have kept the object.
+// The tensor dies and owns its object. Ownership flips back for the object's last moments, so that finalizers and
+// weakref callbacks see a live tensor; the object's release, now the only owner, frees the tensor for real.
+// em_tensor_free returns after this call: a finalizer may also have kept the object.
 static void pyobj_release(em_tensor *t) {
   PyGILState_STATE gil = PyGILState_Ensure();
   PyObject *type, *value, *traceback;
@@ -143,7 +152,11 @@ static void pyobj_release(em_tensor *t) {
 }
 
 // ---------------------------------------------------------------- cycles
-typedef struct visit_arg { visitproc visit; void *arg; int result; } visit_arg;
+typedef struct visit_arg {
+  visitproc visit;
+  void *arg;
+  int result;
+} visit_arg;
 static int visit_context(void *context, void *arg) {
   visit_arg *v = arg;
   return context != NULL && v->result == 0 ? (v->result = v->visit(context, v->arg)) : 0;
@@ -211,13 +224,19 @@ static PyObject *disabled_dispatch;
 // The function behind an attribute of a type: unwraps classmethod and staticmethod.
 static bool overrides(PyTypeObject *type, const char *name, PyObject *disabled) {
   PyObject *key = PyUnicode_InternFromString(name);
-  if (key == NULL) { PyErr_Clear(); return false; }
+  if (key == NULL) {
+    PyErr_Clear();
+    return false;
+  }
   PyObject *found = _PyType_Lookup(type, key);
   Py_DECREF(key);
   if (found == NULL || found == disabled) return false;
   if (Py_TYPE(found) == &PyStaticMethod_Type || Py_TYPE(found) == &PyClassMethod_Type) {
     PyObject *inner = PyObject_GetAttrString(found, "__func__");
-    if (inner == NULL) { PyErr_Clear(); return true; }
+    if (inner == NULL) {
+      PyErr_Clear();
+      return true;
+    }
     Py_DECREF(inner);
     return inner != disabled;
   }
@@ -233,7 +252,8 @@ int em_py_type_bits(PyTypeObject *type) {
   PyObject *subs = PyObject_CallMethod((PyObject *)type, "__subclasses__", NULL);
   if (subs == NULL) return -1;
   int bad = 0;
-  for (Py_ssize_t i = 0; !bad && i < PyList_GET_SIZE(subs); i++) bad = em_py_type_bits((PyTypeObject *)PyList_GET_ITEM(subs, i));
+  for (Py_ssize_t i = 0; !bad && i < PyList_GET_SIZE(subs); i++)
+    bad = em_py_type_bits((PyTypeObject *)PyList_GET_ITEM(subs, i));
   Py_DECREF(subs);
   return bad;
 }
@@ -251,12 +271,16 @@ static PyObject *meta_new(PyTypeObject *meta, PyObject *args, PyObject *kw) {
 static int meta_setattro(PyObject *cls, PyObject *name, PyObject *value) {
   if (PyType_Type.tp_setattro(cls, name, value) < 0) return -1;
   if (!PyUnicode_Check(name) || (PyUnicode_CompareWithASCIIString(name, "__torch_function__") != 0 &&
-                                 PyUnicode_CompareWithASCIIString(name, "__torch_dispatch__") != 0)) return 0;
+                                 PyUnicode_CompareWithASCIIString(name, "__torch_dispatch__") != 0))
+    return 0;
   return em_py_type_bits((PyTypeObject *)cls);
 }
 PyTypeObject em_py_meta_type = {
-  PyVarObject_HEAD_INIT(NULL, 0).tp_name = "ember._C._TensorMeta", .tp_new = meta_new, .tp_setattro = meta_setattro,
-  .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, .tp_base = NULL,
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "ember._C._TensorMeta",
+    .tp_new = meta_new,
+    .tp_setattro = meta_setattro,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .tp_base = NULL,
 };
 
 static PyObject *base_new(PyTypeObject *cls, PyObject *args, PyObject *kw) {
@@ -268,14 +292,24 @@ static PyObject *base_new(PyTypeObject *cls, PyObject *args, PyObject *kw) {
 }
 
 PyTypeObject em_py_base_type = {
-  PyVarObject_HEAD_INIT(&em_py_meta_type, 0).tp_name = "ember._C.TensorBase", .tp_basicsize = sizeof(em_py_tensor),
-  .tp_dealloc = tensor_dealloc, .tp_traverse = tensor_traverse, .tp_clear = tensor_clear, .tp_new = base_new,
-  .tp_setattro = tensor_setattro, .tp_dictoffset = offsetof(em_py_tensor, dict),
-  .tp_weaklistoffset = offsetof(em_py_tensor, weakrefs), .tp_as_number = &em_py_tensor_number,
-  .tp_as_mapping = &em_py_tensor_mapping, .tp_richcompare = em_py_tensor_compare, .tp_hash = em_py_tensor_hash,
-  .tp_iter = em_py_tensor_iter, .tp_as_sequence = &em_py_tensor_sequence, .tp_getset = em_py_tensor_getset,
-  .tp_methods = em_py_tensor_methods,
-  .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    PyVarObject_HEAD_INIT(&em_py_meta_type, 0).tp_name = "ember._C.TensorBase",
+    .tp_basicsize = sizeof(em_py_tensor),
+    .tp_dealloc = tensor_dealloc,
+    .tp_traverse = tensor_traverse,
+    .tp_clear = tensor_clear,
+    .tp_new = base_new,
+    .tp_setattro = tensor_setattro,
+    .tp_dictoffset = offsetof(em_py_tensor, dict),
+    .tp_weaklistoffset = offsetof(em_py_tensor, weakrefs),
+    .tp_as_number = &em_py_tensor_number,
+    .tp_as_mapping = &em_py_tensor_mapping,
+    .tp_richcompare = em_py_tensor_compare,
+    .tp_hash = em_py_tensor_hash,
+    .tp_iter = em_py_tensor_iter,
+    .tp_as_sequence = &em_py_tensor_sequence,
+    .tp_getset = em_py_tensor_getset,
+    .tp_methods = em_py_tensor_methods,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
 };
 
 // ---------------------------------------------------------------- making subclass instances
@@ -295,15 +329,18 @@ static PyObject *alias_as(em_tensor *data, PyTypeObject *cls, bool requires_grad
 }
 
 static PyObject *make_subclass(PyObject *Py_UNUSED(none), PyObject *args, PyObject *kw) {
-  static char *names[] = {"cls", "data", "require_grad", "dispatch_strides", "dispatch_device", "device_for_backend_keys", NULL};
+  static char *names[] = {
+      "cls", "data", "require_grad", "dispatch_strides", "dispatch_device", "device_for_backend_keys", NULL};
   PyObject *cls, *data, *unused = NULL;
   int require_grad = 0, strides = 0, device = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kw, "OO|p$ppO:_make_subclass", names, &cls, &data, &require_grad, &strides, &device,
-                                   &unused)) return NULL;
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "OO|p$ppO:_make_subclass", names, &cls, &data, &require_grad, &strides,
+                                   &device, &unused))
+    return NULL;
   PyTypeObject *type = subclass_arg(cls);
   if (type == NULL) return NULL;
   if (!em_py_is_tensor(data))
-    return PyErr_Format(PyExc_TypeError, "_make_subclass(): argument 'data' (position 2) must be Tensor, not %s", Py_TYPE(data)->tp_name);
+    return PyErr_Format(PyExc_TypeError, "_make_subclass(): argument 'data' (position 2) must be Tensor, not %s",
+                        Py_TYPE(data)->tp_name);
   return alias_as(em_py_t(data), type, require_grad);
 }
 
@@ -324,10 +361,12 @@ static int optional_ints(PyObject *o, em_py_frame *f, em_ints *out) {
 }
 
 // A tensor without bytes: sizes, dtype and device as told, all calls go to __torch_dispatch__.
-static em_status wrapper_new(em_ints size, em_ints strides, int64_t offset, int dtype, em_device device, bool grad, em_tensor **out) {
+static em_status wrapper_new(em_ints size, em_ints strides, int64_t offset, int dtype, em_device device, bool grad,
+                             em_tensor **out) {
   em_tensor *t = NULL;
   em_status st = EM_OK;
-  EM_TRY(em_tensor_new_strided((int)size.n, size.p, strides.n >= 0 ? strides.p : NULL, dtype, (em_device){EM_DEVICE_META, -1}, &t));
+  EM_TRY(em_tensor_new_strided((int)size.n, size.p, strides.n >= 0 ? strides.p : NULL, dtype,
+                               (em_device){EM_DEVICE_META, -1}, &t));
   t->device = device;
   t->keys &= ~EM_KEYBIT(EM_KEY_Meta);
   t->offset = offset;
@@ -340,13 +379,29 @@ fail:
 }
 
 static PyObject *make_wrapper_subclass(PyObject *Py_UNUSED(none), PyObject *args, PyObject *kw) {
-  static char *names[] = {"cls", "size", "strides", "storage_offset", "memory_format", "dtype", "layout", "device",
-                          "pin_memory", "requires_grad", "dispatch_sizes_strides_policy", "dispatch_device",
-                          "dispatch_layout", "_extra_dispatch_keys", "storage_size", NULL};
-  PyObject *cls, *size, *strides = NULL, *offset = Py_None, *format = NULL, *dtype = Py_None, *layout = NULL, *device = Py_None, *extra[3];
+  static char *names[] = {"cls",
+                          "size",
+                          "strides",
+                          "storage_offset",
+                          "memory_format",
+                          "dtype",
+                          "layout",
+                          "device",
+                          "pin_memory",
+                          "requires_grad",
+                          "dispatch_sizes_strides_policy",
+                          "dispatch_device",
+                          "dispatch_layout",
+                          "_extra_dispatch_keys",
+                          "storage_size",
+                          NULL};
+  PyObject *cls, *size, *strides = NULL, *offset = Py_None, *format = NULL, *dtype = Py_None, *layout = NULL,
+                        *device = Py_None, *extra[3];
   int pin = 0, grad = 0, b[2];
-  if (!PyArg_ParseTupleAndKeywords(args, kw, "OO|$OOOOOOppOppOO:_make_wrapper_subclass", names, &cls, &size, &strides, &offset, &format,
-                                   &dtype, &layout, &device, &pin, &grad, &extra[0], &b[0], &b[1], &extra[1], &extra[2])) return NULL;
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "OO|$OOOOOOppOppOO:_make_wrapper_subclass", names, &cls, &size, &strides,
+                                   &offset, &format, &dtype, &layout, &device, &pin, &grad, &extra[0], &b[0], &b[1],
+                                   &extra[1], &extra[2]))
+    return NULL;
   PyTypeObject *type = subclass_arg(cls);
   if (type == NULL) return NULL;
   if (!(type->tp_flags & EM_TP_DISPATCH)) {
@@ -357,14 +412,18 @@ static PyObject *make_wrapper_subclass(PyObject *Py_UNUSED(none), PyObject *args
   int64_t off = 0;
   if (device != Py_None && em_py_to_device(device, &d) < 0) return NULL;
   if (offset != Py_None && em_py_to_int64(offset, &off) < 0) return NULL;
-  if (dtype != Py_None && !em_py_is_dtype(dtype)) { PyErr_SetString(PyExc_TypeError, "dtype must be torch.dtype"); return NULL; }
+  if (dtype != Py_None && !em_py_is_dtype(dtype)) {
+    PyErr_SetString(PyExc_TypeError, "dtype must be torch.dtype");
+    return NULL;
+  }
   em_py_frame f;
   em_py_frame_init(&f);
   em_ints sizes, st;
   PyObject *result = NULL;
   if (optional_ints(size, &f, &sizes) == 0 && optional_ints(strides, &f, &st) == 0) {
     em_tensor *t = NULL;
-    em_status s = wrapper_new(sizes, st, off, dtype == Py_None ? em_dtype_default() : em_py_to_dtype(dtype), d, grad, &t);
+    em_status s = wrapper_new(sizes, st, off, dtype == Py_None ? em_dtype_default() : em_py_to_dtype(dtype), d, grad,
+                              &t);
     result = s == EM_OK ? em_py_wrap_as(t, type) : em_py_raise(s);
   }
   em_py_frame_clear(&f);
@@ -372,10 +431,11 @@ static PyObject *make_wrapper_subclass(PyObject *Py_UNUSED(none), PyObject *args
 }
 
 static PyMethodDef subclass_methods[] = {
-  {"_make_subclass", (PyCFunction)(void *)make_subclass, METH_STATIC | METH_VARARGS | METH_KEYWORDS, NULL},
-  {"_make_wrapper_subclass", (PyCFunction)(void *)make_wrapper_subclass, METH_STATIC | METH_VARARGS | METH_KEYWORDS, NULL},
-  {"as_subclass", as_subclass, METH_O, NULL},
-  {NULL},
+    {"_make_subclass", (PyCFunction)(void *)make_subclass, METH_STATIC | METH_VARARGS | METH_KEYWORDS, NULL},
+    {"_make_wrapper_subclass", (PyCFunction)(void *)make_wrapper_subclass, METH_STATIC | METH_VARARGS | METH_KEYWORDS,
+     NULL},
+    {"as_subclass", as_subclass, METH_O, NULL},
+    {NULL},
 };
 
 // ---------------------------------------------------------------- start
@@ -431,9 +491,9 @@ static PyObject *disabled_dispatch_impl(PyObject *Py_UNUSED(m), PyObject *Py_UNU
   return NULL;
 }
 static PyMethodDef disabled[] = {
-  {"_disabled_torch_function_impl", disabled_function_impl, METH_VARARGS, NULL},
-  {"_disabled_torch_dispatch_impl", disabled_dispatch_impl, METH_VARARGS, NULL},
-  {NULL},
+    {"_disabled_torch_function_impl", disabled_function_impl, METH_VARARGS, NULL},
+    {"_disabled_torch_dispatch_impl", disabled_dispatch_impl, METH_VARARGS, NULL},
+    {NULL},
 };
 
 int em_py_tensor_init(PyObject *module) {
@@ -445,8 +505,10 @@ int em_py_tensor_init(PyObject *module) {
   disabled_function = PyObject_GetAttrString(module, "_disabled_torch_function_impl");
   disabled_dispatch = PyObject_GetAttrString(module, "_disabled_torch_dispatch_impl");
   if (disabled_function == NULL || disabled_dispatch == NULL) return -1;
-  if (add_to_type(&em_py_base_type, subclass_methods, dict_getset) < 0 || add_to_type(&em_py_base_type, em_py_autograd_methods, NULL) < 0 ||
-      add_to_type(&em_py_base_type, em_py_convert_methods, NULL) < 0) return -1;
+  if (add_to_type(&em_py_base_type, subclass_methods, dict_getset) < 0 ||
+      add_to_type(&em_py_base_type, em_py_autograd_methods, NULL) < 0 ||
+      add_to_type(&em_py_base_type, em_py_convert_methods, NULL) < 0)
+    return -1;
   PyObject *cls = PyObject_CallFunction((PyObject *)&em_py_meta_type, "s(O){ssss}", "Tensor", &em_py_base_type,
                                         "__module__", "ember", "__qualname__", "Tensor");
   if (cls == NULL) return -1;
