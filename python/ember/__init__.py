@@ -39,7 +39,8 @@ _FROM = {"save": "serialization", "load": "serialization", "TypedStorage": "stor
          "set_default_tensor_type": "_defaults", "use_deterministic_algorithms": "_defaults",
          "are_deterministic_algorithms_enabled": "_defaults", "set_float32_matmul_precision": "_defaults",
          "get_float32_matmul_precision": "_defaults", "set_printoptions": "_tensor_str",
-         "is_tensor": "_defaults", "is_storage": "_defaults", "typename": "_defaults", "get_num_interop_threads": "_defaults",
+         "is_tensor": "_defaults", "is_storage": "_defaults", "typename": "_defaults",
+         "get_num_interop_threads": "_defaults",
          "set_num_interop_threads": "_defaults", "is_warn_always_enabled": "_defaults",
          "is_deterministic_algorithms_warn_only_enabled": "_defaults", "_assert": "_defaults",
          "set_flush_denormal": "_defaults", "sym_int": "_defaults", "sym_float": "_defaults"}

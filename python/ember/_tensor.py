@@ -75,7 +75,8 @@ def _deepcopy(value, memo):
 def _reduce_plain(self):
     from . import _utils
     if self.is_meta:
-        return _utils._rebuild_meta_tensor_no_storage, (self.dtype, tuple(self.size()), self.stride(), self.requires_grad)
+        return _utils._rebuild_meta_tensor_no_storage, (self.dtype, tuple(self.size()), self.stride(),
+                                                        self.requires_grad)
     from .storage import TypedStorage
     storage = TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
     return _utils._rebuild_tensor_v2, (storage, self.storage_offset(), tuple(self.size()), self.stride(),

@@ -165,8 +165,8 @@ def block_diag(*tensors):
     blocks = [atleast_2d(t) for t in tensors]
     for i, b in enumerate(blocks):
         if b.dim() != 2:
-            raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {b.dim()} "
-                               "dimensions")
+            raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has "
+                               f"{b.dim()} dimensions")
     rows, columns = sum(b.shape[0] for b in blocks), sum(b.shape[1] for b in blocks)
     dtype = blocks[0].dtype
     for b in blocks:

@@ -40,8 +40,8 @@ def _find(name, default_namespace=None):
 
 
 # A composite kernel serves every backend; derivatives come from its parts.
-_KEYS = {"": ("CPU", "Meta"), "CompositeImplicitAutograd": ("CPU", "Meta"), "CompositeExplicitAutograd": ("CPU", "Meta"),
-         "Functionalize": ("Functionalize",)}
+_KEYS = {"": ("CPU", "Meta"), "CompositeImplicitAutograd": ("CPU", "Meta"),
+         "CompositeExplicitAutograd": ("CPU", "Meta"), "Functionalize": ("Functionalize",)}
 
 
 class Library:
@@ -189,7 +189,8 @@ def register_autograd(op, backward, /, *, setup_context=None, lib=None):
             result = backward(ctx, *grads)
             return (None, *result) if isinstance(result, tuple) else (None, result)
 
-    Generated.__name__ = Generated.__qualname__ = f"GeneratedBackwardFor_{found.namespace}_{found.__name__.split('.')[0]}"
+    name = f"GeneratedBackwardFor_{found.namespace}_{found.__name__.split('.')[0]}"
+    Generated.__name__ = Generated.__qualname__ = name
     Generated._backward_cls.__name__ = Generated.__name__ + "Backward"
 
     def kernel(*args, **kwargs):

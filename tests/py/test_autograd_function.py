@@ -233,11 +233,13 @@ def test_nodes():
     x = torch.ones(2, requires_grad=True)
     y = x * 2 + 1
     f = y.grad_fn
-    assert f is y.grad_fn and f.name() == type(f).__name__ == "AddBackward0" and repr(f).startswith("<AddBackward0 object at ")
+    assert f is y.grad_fn and f.name() == type(f).__name__ == "AddBackward0"
+    assert repr(f).startswith("<AddBackward0 object at ")
     mul = f.next_functions[0][0]
     assert mul.name() == "MulBackward0"
     acc = mul.next_functions[0][0]
-    assert acc.name() == "torch::autograd::AccumulateGrad" and type(acc).__name__ == "AccumulateGrad" and acc.variable is x and mul.next_functions[1] == (None, 0)
+    assert acc.name() == "torch::autograd::AccumulateGrad" and type(acc).__name__ == "AccumulateGrad"
+    assert acc.variable is x and mul.next_functions[1] == (None, 0)
     assert mul._saved_other.item() == 2 or mul._saved_other is None
     f.metadata["k"] = 1
     assert f.metadata == {"k": 1}

@@ -43,9 +43,12 @@ def test_basic_indexing_gives_views():
     ((0, -4), IndexError, "index -4 is out of bounds for dimension 1 with size 3"),
     ((0, 0, 0, 0), IndexError, "too many indices for tensor of dimension 3"),
     (slice(None, None, -1), ValueError, "step must be greater than zero"),
-    (1.5, IndexError, "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got float)"),
+    (1.5, IndexError,
+     "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got float)"),
     (torch.tensor([5]), IndexError, "index 5 is out of bounds for dimension 0 with size 2"),
-    (torch.tensor([True, False, True]), IndexError, "The shape of the mask [3] at index 0 does not match the shape of the indexed tensor [2, 3, 4] at index 0"),
+    (torch.tensor([True, False, True]), IndexError,
+     "The shape of the mask [3] at index 0 does not match the shape of the indexed tensor [2, 3, 4] "
+     "at index 0"),
 ])
 def test_get_refuses(index, error, text):
     with pytest.raises(error) as raised:

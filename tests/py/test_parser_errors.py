@@ -13,8 +13,8 @@ x = torch.ones(3)
     (lambda: torch.sum("a"), "sum(): argument 'input' (position 1) must be Tensor, not str"),
     (lambda: torch.zeros("a"), "zeros(): argument 'size' (position 1) must be tuple of ints, not str"),
     (lambda: torch.zeros(2, 3, foo=2), "zeros() got an unexpected keyword argument 'foo'"),
-    (lambda: torch.zeros(2, 2.5), "zeros(): argument 'size' failed to unpack the object at pos 2 with error \"type must be "
-                                  "tuple of ints,but got float\""),
+    (lambda: torch.zeros(2, 2.5), "zeros(): argument 'size' failed to unpack the object at pos 2 with error \"type "
+                                  "must be tuple of ints,but got float\""),
     (lambda: x.view(2, "a"), "view(): argument 'size' failed to unpack the object at pos 2"),
     (lambda: torch.cat([x, 3]), "expected Tensor as element 1 in argument 0, but got int"),
     (lambda: torch.cat(x), "cat(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor"),
@@ -24,7 +24,8 @@ x = torch.ones(3)
     (lambda: torch.sum(x, dim=0, keepdim=3), "sum(): argument 'keepdim' must be bool, not int"),
     (lambda: torch.empty(2, dtype=3), "empty(): argument 'dtype' must be torch.dtype, not int"),
     (lambda: torch.ones(2, out=3), "ones(): argument 'out' must be Tensor, not int"),
-    (lambda: torch.max(x, "a"), "max() received an invalid combination of arguments - got (Tensor, str), but expected one of:\n"
+    (lambda: torch.max(x, "a"), "max() received an invalid combination of arguments - got (Tensor, str), but expected "
+                                "one of:\n"
                                 " * (Tensor input, *, Tensor out = None)\n"),
     (lambda: torch.add(x, other=x, other2=3), "add() got an unexpected keyword argument 'other2'"),
     (lambda: torch.add(x, x, input=x), "add() got multiple values for argument 'input'"),

@@ -154,7 +154,10 @@ def test_custom_op():
     def _(x, k):
         return torch.empty_like(x)
 
-    scale.register_autograd(lambda ctx, g: (g * ctx.k, None), setup_context=lambda ctx, inputs, output: setattr(ctx, "k", inputs[1]))
+    def setup(ctx, inputs, output):
+        ctx.k = inputs[1]
+
+    scale.register_autograd(lambda ctx, g: (g * ctx.k, None), setup_context=setup)
     x = torch.ones(2, requires_grad=True)
     y = scale(x, 3.0)
     assert y.tolist() == [3, 3] and y.requires_grad

@@ -137,8 +137,10 @@ def test_conversions():
     (lambda: int(torch.ones(2)), ValueError, "only one element tensors can be converted to Python scalars"),
     (lambda: len(torch.tensor(1)), TypeError, "len() of a 0-d tensor"),
     (lambda: iter(torch.tensor(1)), TypeError, "iteration over a 0-d tensor"),
-    (lambda: [1][torch.tensor(0.0)], TypeError, "only integer tensors of a single element can be converted to an index"),
-    (lambda: "a" in torch.ones(1), RuntimeError, "Tensor.__contains__ only supports Tensor or scalar, but you passed in a "),
+    (lambda: [1][torch.tensor(0.0)], TypeError,
+     "only integer tensors of a single element can be converted to an index"),
+    (lambda: "a" in torch.ones(1), RuntimeError,
+     "Tensor.__contains__ only supports Tensor or scalar, but you passed in a "),
 ])
 def test_conversions_refuse(call, error, text):
     with pytest.raises(error) as raised:
@@ -277,9 +279,11 @@ def test_numpy_shares():
 
 @pytest.mark.parametrize("call, error, text", [
     (lambda: torch.from_numpy([1]), TypeError, "expected np.ndarray (got list)"),
-    (lambda: torch.from_numpy(np.arange(3)[::-1]), ValueError, "At least one stride in the given numpy array is negative"),
+    (lambda: torch.from_numpy(np.arange(3)[::-1]), ValueError,
+     "At least one stride in the given numpy array is negative"),
     (lambda: torch.from_numpy(np.array([object()])), TypeError, "can't convert np.ndarray of type numpy.object_"),
-    (lambda: torch.ones(1, requires_grad=True).numpy(), RuntimeError, "Can't call numpy() on Tensor that requires grad"),
+    (lambda: torch.ones(1, requires_grad=True).numpy(), RuntimeError,
+     "Can't call numpy() on Tensor that requires grad"),
     (lambda: torch.ones(1, dtype=torch.bfloat16).numpy(), TypeError, "Got unsupported ScalarType BFloat16"),
 ])
 def test_numpy_refuses(call, error, text):
