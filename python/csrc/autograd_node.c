@@ -86,8 +86,9 @@ static PyTypeObject *type_of(const em_node_class *cls) {
   PyObject *key = PyLong_FromVoidPtr((void *)cls);
   PyObject *type = key == NULL ? NULL : PyDict_GetItemWithError(class_types, key);
   if (type == NULL && key != NULL && !PyErr_Occurred()) {
-    type = PyObject_CallFunction((PyObject *)&PyType_Type, "s(O){s(),ss}", cls->name, &node_type, "__slots__",
-                                 "__module__", "ember.autograd");
+    const char *colon = strrchr(cls->name, ':');  // "torch::autograd::AccumulateGrad"
+    type = PyObject_CallFunction((PyObject *)&PyType_Type, "s(O){s(),ss}", colon == NULL ? cls->name : colon + 1,
+                                 &node_type, "__slots__", "__module__", "ember.autograd");
     if (type != NULL && (add_saved((PyTypeObject *)type, cls) < 0 || PyDict_SetItem(class_types, key, type) < 0))
       Py_CLEAR(type);
     Py_XDECREF(type);  // class_types keeps it
@@ -148,7 +149,6 @@ static int node_clear(PyObject *self) {
 static PyObject *node_repr(PyObject *o) { return PyUnicode_FromFormat("<%s object at %p>", Py_TYPE(o)->tp_name, o); }
 static PyObject *n_name(PyObject *o, PyObject *Py_UNUSED(none)) {
   em_node *n = em_py_to_node(o);
-  if (n != NULL && n->cls == &em_class_accumulate_grad) return PyUnicode_FromString("torch::autograd::AccumulateGrad");
   return PyUnicode_FromString(n == NULL ? Py_TYPE(o)->tp_name : n->cls->name);
 }
 static PyObject *n_sequence_nr(PyObject *o, PyObject *Py_UNUSED(none)) {

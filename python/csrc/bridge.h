@@ -149,6 +149,7 @@ typedef struct em_py_callable {
   const em_py_function *fn;
   em_py_signature **sigs;
   int nsigs;
+  uint8_t deprecated;                 // PyTorch has a hidden older signature: the words of misfits differ
   uint8_t numbers;                    // Python numbers may stand for tensors
   uint8_t unary_kind, binary_kind;    // EM_FAST_*
   const em_operator *unary, *binary;  // overloads for calls with one and two plain tensors

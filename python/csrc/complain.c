@@ -104,10 +104,12 @@ static PyObject *wrong_keywords(const em_py_signature *s, PyObject *kwnames) {  
 
 static void append_option(em_py_callable *c, const em_py_signature *s, PyObject *const *args, Py_ssize_t nargs,
                           PyObject *kwnames, PyObject **text) {
+  bool star = s->nparams > 0 && s->params[s->nparams - 1].kwonly;
   append(text, PyUnicode_FromString(" * "));
   append(text, signature_text(s));
   append(text, PyUnicode_FromString("\n"));
-  if (nargs + (kwnames == NULL ? 0 : PyTuple_GET_SIZE(kwnames)) != s->nparams) return;
+  if (nargs + (kwnames == NULL ? 0 : PyTuple_GET_SIZE(kwnames)) != s->nparams + star)
+    return;  // PyTorch counts the "*" as one
   PyObject *wrong = wrong_keywords(s, kwnames);
   if (wrong != NULL && PyUnicode_GET_LENGTH(wrong) > 0) {
     append(text, PyUnicode_FromFormat("      didn't match because some of the keywords were incorrect: %U\n", wrong));

@@ -195,6 +195,8 @@ static em_status make(PyObject *data, const data_args *a, em_tensor **out) {
 }
 
 static PyObject *finish(em_status st, em_tensor *t, bool requires_grad) {
+  if (st == EM_OK && requires_grad && !em_dtype_is_differentiable(t->dtype))
+    st = em_fail(EM_ERR_RUNTIME, "Only Tensors of floating point and complex dtype can require gradients");
   if (st == EM_OK && requires_grad) st = em_tensor_set_requires_grad(t, true);
   if (st == EM_OK) return em_py_wrap(t);
   em_tensor_release(t);

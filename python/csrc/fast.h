@@ -34,14 +34,15 @@ static inline PyObject *em_py_run_unary(const em_operator *op, uint8_t kind, PyO
   uint64_t ks = em_priv_keys(op, a->keys);
   if (EM_UNLIKELY(ks == 0)) return em_py_raise(em_priv_no_kernel(op, a->keys));
   em_any_fn fn = op->slots[em_priv_top_key(ks)].fn;
+  em_status st;
   switch (kind) {
-    case EM_FAST_T: return em_py_finish_fast(op, ((em_fn_t)fn)(ks, a, &out), out);
-    case EM_FAST_T_DTYPE: return em_py_finish_fast(op, ((em_fn_t_dtype)fn)(ks, a, EM_DTYPE_NONE, &out), out);
-    default: {
-      em_status st = ((em_fn_t_inplace)fn)(ks, a);
+    case EM_FAST_T: st = ((em_fn_t)fn)(ks, a, &out); break;
+    case EM_FAST_T_DTYPE: st = ((em_fn_t_dtype)fn)(ks, a, EM_DTYPE_NONE, &out); break;
+    default:
+      st = ((em_fn_t_inplace)fn)(ks, a);
       return EM_LIKELY(st == EM_OK) ? Py_NewRef(self) : em_py_raise(em_fail_operator(st, op->full));
-    }
   }
+  return em_py_finish_fast(op, st, out);
 }
 
 static inline PyObject *em_py_run_tensors(const em_operator *op, uint8_t kind, em_tensor *a, em_tensor *b) {

@@ -59,9 +59,20 @@ static bool numbers_as_tensors(const char *name) {
   return false;
 }
 
+static bool has_deprecated(const char *name) {
+  static const char *const names[] = {"add",   "sub",   "addbmm", "addcdiv", "addcmul",
+                                      "addmm", "addmv", "addr",   "baddbmm"};
+  size_t n = strlen(name);
+  if (n > 0 && name[n - 1] == '_') n--;
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strlen(names[i]) == n && strncmp(names[i], name, n) == 0) return true;
+  return false;
+}
+
 static void prepare(em_py_callable *c, const em_py_function *fn) {
   c->fn = fn;
   c->numbers = numbers_as_tensors(fn->name);
+  c->deprecated = has_deprecated(fn->name);
   for (int i = 0; i < fn->n; i++) {
     const em_operator *op = fn->overloads[i];
     uint8_t kind = em_py_fast_kind(op), base = kind & (uint8_t)~EM_FAST_INPLACE;

@@ -358,6 +358,28 @@ static em_tensor *value_tensor(em_tensor *self, PyObject *value) {
   return NULL;
 }
 
+// Assignment expands the value, so its words are expand's.
+static em_status check_expands(const em_tensor *dst, const em_tensor *src) {
+  char want[256], have[256];
+  for (int i = 0; i < src->ndim; i++) {
+    int d = dst->ndim - src->ndim + i;
+    if (d >= 0 && (src->sizes[i] == dst->sizes[d] || src->sizes[i] == 1)) continue;
+    (void)em_shape_format(dst->ndim, dst->sizes, want, sizeof want);
+    (void)em_shape_format(src->ndim, src->sizes, have, sizeof have);
+    if (d < 0)
+      return em_fail(EM_ERR_RUNTIME,
+                     "expand(torch.%s{%s}, size=%s): the number of sizes provided (%d) must be greater or equal to the "
+                     "number of dimensions in the tensor (%d)",
+                     em_priv_dtypes[src->dtype].storage, have, want, dst->ndim, src->ndim);
+    return em_fail(
+        EM_ERR_RUNTIME,
+        "The expanded size of the tensor (%lld) must match the existing size (%lld) at non-singleton dimension "
+        "%d.  Target sizes: %s.  Tensor sizes: %s",
+        (long long)dst->sizes[d], (long long)src->sizes[i], d, want, have);
+  }
+  return EM_OK;
+}
+
 static em_status copy_to(em_tensor *dst, em_tensor *src) {
   static const em_operator *op;
   em_tensor *view = NULL;
@@ -372,6 +394,10 @@ static em_status copy_to(em_tensor *dst, em_tensor *src) {
     em_tensor_release(view);
     view = next;
     if (st != EM_OK) return st;
+  }
+  if ((st = check_expands(dst, view == NULL ? src : view)) != EM_OK) {
+    em_tensor_release(view);
+    return st;
   }
   em_value args[3] = {em_value_tensor(dst), em_value_tensor(view == NULL ? src : view), em_value_bool(false)},
            ret = em_value_none();

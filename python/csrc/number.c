@@ -161,11 +161,13 @@ static inline PyObject *binary(int i, PyObject *a, PyObject *b) {
   static PyObject *fn(PyObject *a, PyObject *b) { return binary(i, a, b); }
 SLOT(nb_add, N_ADD)
 SLOT(nb_sub, N_SUB)
-SLOT(nb_mul, N_MUL) SLOT(nb_div, N_DIV) SLOT(nb_floordiv, N_FLOORDIV) SLOT(nb_mod, N_MOD) SLOT(nb_matmul, N_MATMUL)
-    SLOT(nb_and, N_AND) SLOT(nb_or, N_OR) SLOT(nb_xor, N_XOR) SLOT(nb_lshift, N_LSHIFT) SLOT(nb_rshift, N_RSHIFT)
-        SLOT(nb_iadd, N_IADD) SLOT(nb_isub, N_ISUB) SLOT(nb_imul, N_IMUL) SLOT(nb_idiv, N_IDIV)
-            SLOT(nb_ifloordiv, N_IFLOORDIV) SLOT(nb_imod, N_IMOD) SLOT(nb_iand, N_IAND) SLOT(nb_ior, N_IOR)
-                SLOT(nb_ixor, N_IXOR) SLOT(nb_ilshift, N_ILSHIFT) SLOT(nb_irshift, N_IRSHIFT)
+SLOT(nb_mul, N_MUL)
+SLOT(nb_div, N_DIV)
+SLOT(nb_floordiv, N_FLOORDIV) SLOT(nb_mod, N_MOD) SLOT(nb_matmul, N_MATMUL) SLOT(nb_and, N_AND) SLOT(nb_or, N_OR)
+    SLOT(nb_xor, N_XOR) SLOT(nb_lshift, N_LSHIFT) SLOT(nb_rshift, N_RSHIFT) SLOT(nb_iadd, N_IADD) SLOT(nb_isub, N_ISUB)
+        SLOT(nb_imul, N_IMUL) SLOT(nb_idiv, N_IDIV) SLOT(nb_ifloordiv, N_IFLOORDIV) SLOT(nb_imod, N_IMOD)
+            SLOT(nb_iand, N_IAND) SLOT(nb_ior, N_IOR) SLOT(nb_ixor, N_IXOR) SLOT(nb_ilshift, N_ILSHIFT)
+                SLOT(nb_irshift, N_IRSHIFT)
 
                     static PyObject *nb_pow(PyObject *a, PyObject *b, PyObject *mod) {
   if (mod != Py_None) Py_RETURN_NOTIMPLEMENTED;
@@ -193,7 +195,15 @@ static PyObject *nb_neg(PyObject *a) {
   if (EM_UNLIKELY(c == NULL)) c = em_py_callable_find("neg", EM_PY_METHOD);
   return c == NULL ? unary("neg", a) : em_py_call(c, a, NULL, 0, NULL);
 }
-static PyObject *nb_pos(PyObject *a) { return unary("positive", a); }
+static PyObject *nb_pos(PyObject *a) {
+  PyObject *r;
+  if (em_py_override_method(a, "__pos__", NULL, 0, NULL, &r)) return r;
+  if (em_py_t(a)->dtype == EM_BOOL) {
+    PyErr_SetString(PyExc_RuntimeError, "The `+` operator, on a bool tensor is not supported.");
+    return NULL;
+  }
+  return Py_NewRef(a);
+}
 static PyObject *nb_abs(PyObject *a) { return unary("abs", a); }
 static PyObject *nb_invert(PyObject *a) { return unary("bitwise_not", a); }
 

@@ -230,7 +230,9 @@ static PyObject *call_functional(em_py_signature *s, const em_value *values, boo
   em_value rets[EM_PY_MAX_RETS];
   for (int i = 0; i < s->op->nrets; i++) rets[i] = em_value_none();
   em_status st = em_call_boxed(s->op, values, rets);
-  if (st == EM_OK && requires_grad) st = em_tensor_set_requires_grad(rets[0].tensor, true);
+  if (st == EM_OK && requires_grad && !em_dtype_is_differentiable(rets[0].tensor->dtype))
+    st = em_fail(EM_ERR_RUNTIME, "Only Tensors of floating point and complex dtype can require gradients");
+  else if (st == EM_OK && requires_grad) st = em_tensor_set_requires_grad(rets[0].tensor, true);
   if (st == EM_OK) return em_py_box_results(s->op, rets, s->tuple_type);
   for (int i = 0; i < s->op->nrets; i++) em_value_clear(&rets[i]);
   return em_py_raise(st);
@@ -276,7 +278,8 @@ static PyObject *call_parsed(em_py_callable *c, PyObject *self, PyObject *const 
   em_py_frame_init(&frame);
   int matched = 0, i = 0;
   for (; i < c->nsigs; i++) {
-    matched = em_py_try(c, c->sigs[i], self, args, nargs, kwnames, c->nsigs == 1, &frame, values, &out, &requires_grad);
+    matched = em_py_try(c, c->sigs[i], self, args, nargs, kwnames, c->nsigs == 1 && !c->deprecated, &frame, values,
+                        &out, &requires_grad);
     if (matched != 0) break;
   }
   if (matched == 0) {

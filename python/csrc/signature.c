@@ -82,9 +82,19 @@ static bool is_out_form(const em_operator *op, const em_operator *out, em_py_sig
   return nouts > 0 && used == needed;
 }
 
+// PyTorch gives no Python signature to these: numbers reach the Tensor overload, or out= belongs to another overload.
+static bool hidden(const em_operator *op) {
+  static const char *const scalars[] = {"add", "sub", "mul", "div", "add_", "sub_", "mul_", "div_"};
+  for (size_t i = 0; i < sizeof scalars / sizeof *scalars; i++)
+    if (strcmp(op->overload, "Scalar") == 0 && strcmp(op->name, scalars[i]) == 0) return true;
+  return op->variant == EM_OUT && (strcmp(op->name, "sum") == 0 || strcmp(op->name, "prod") == 0) &&
+         op->overload[0] == 'o';
+}
+
 static const em_operator *find_out_form(const em_py_function *fn, const em_operator *op, em_py_signature *s) {
   for (int i = 0; i < fn->n; i++)
-    if (fn->overloads[i]->variant == EM_OUT && is_out_form(op, fn->overloads[i], s)) return fn->overloads[i];
+    if (fn->overloads[i]->variant == EM_OUT && !hidden(fn->overloads[i]) && is_out_form(op, fn->overloads[i], s))
+      return fn->overloads[i];
   return NULL;
 }
 
@@ -160,6 +170,85 @@ static bool has_functional(const em_py_function *fn, const em_operator *out) {
   return false;
 }
 
+// PyTorch tries signatures in the order of their texts, except that one which takes a Scalar where another takes a
+// Tensor (or a list where it takes an int) comes after it.
+static const char *sort_text(const em_py_param *p) {
+  static const char *const names[] = {[EM_TYPE_TENSOR] = "Tensor",
+                                      [EM_TYPE_TENSOR_LIST] = "TensorList",
+                                      [EM_TYPE_OPT_TENSOR_LIST] = "TensorList",
+                                      [EM_TYPE_SCALAR] = "Scalar",
+                                      [EM_TYPE_SCALAR_LIST] = "ScalarList",
+                                      [EM_TYPE_INT] = "int64_t",
+                                      [EM_TYPE_SYMINT] = "SymInt",
+                                      [EM_TYPE_INT_LIST] = "SymIntArrayRef",
+                                      [EM_TYPE_DOUBLE] = "double",
+                                      [EM_TYPE_DOUBLE_LIST] = "ArrayRef<double>",
+                                      [EM_TYPE_BOOL] = "bool",
+                                      [EM_TYPE_BOOL_LIST] = "std::array<bool>",
+                                      [EM_TYPE_DTYPE] = "ScalarType",
+                                      [EM_TYPE_LAYOUT] = "Layout",
+                                      [EM_TYPE_DEVICE] = "Device",
+                                      [EM_TYPE_MEMORY_FORMAT] = "MemoryFormat",
+                                      [EM_TYPE_GENERATOR] = "Generator",
+                                      [EM_TYPE_STRING] = "c10::string_view",
+                                      [EM_TYPE_DIMNAME] = "Dimname"};
+  return p->arg == NULL ? "Tensor" : names[p->arg->type];
+}
+static int compare_signatures(const em_py_signature *a, const em_py_signature *b) {
+  bool star_a = false, star_b = false;
+  for (int i = 0; i < a->nparams && i < b->nparams; i++) {
+    const em_py_param *p = &a->params[i], *q = &b->params[i];
+    if (p->kwonly != q->kwonly && !star_a && !star_b) return p->kwonly ? -1 : 1;  // '*' sorts first
+    star_a |= p->kwonly;
+    star_b |= q->kwonly;
+    int d = strcmp(sort_text(p), sort_text(q));
+    if (d == 0) d = PyUnicode_Compare(p->name, q->name);
+    if (d != 0) return d;
+  }
+  return a->nparams - b->nparams;
+}
+static bool comes_after(const em_py_signature *a, const em_py_signature *b) {  // a is "smaller" than b
+  int na = 0, nb = 0;
+  bool differs = false;
+  for (int i = 0; i < a->nparams; i++) na += a->params[i].arg != NULL;
+  for (int i = 0; i < b->nparams; i++) nb += b->params[i].arg != NULL;
+  if (na != nb) return false;
+  for (int i = 0; i < a->nparams && i < b->nparams; i++) {
+    if (a->params[i].arg == NULL || b->params[i].arg == NULL) continue;
+    int s = a->params[i].arg->type, t = b->params[i].arg->type;
+    if (s == t) continue;
+    differs = true;
+    bool less = (s == EM_TYPE_SCALAR && t == EM_TYPE_TENSOR) ||
+                (s == EM_TYPE_INT_LIST && (t == EM_TYPE_INT || t == EM_TYPE_SYMINT)) ||
+                (s == EM_TYPE_TENSOR_LIST &&
+                 (t == EM_TYPE_INT_LIST || t == EM_TYPE_DOUBLE_LIST || t == EM_TYPE_BOOL_LIST));
+    if (!less) return false;
+  }
+  return differs;
+}
+static void sort_signatures(em_py_signature **sigs, int n) {
+  for (int i = 1; i < n; i++)
+    for (int j = i; j > 0 && compare_signatures(sigs[j - 1], sigs[j]) > 0; j--) {
+      em_py_signature *s = sigs[j];
+      sigs[j] = sigs[j - 1];
+      sigs[j - 1] = s;
+    }
+  for (int i = 0; i < n; i++) {  // the first of the rest that none of the rest must precede
+    int pick = i;
+    for (int j = i; j < n; j++) {
+      bool free = true;
+      for (int k = i; k < n && free; k++) free = k == j || !comes_after(sigs[j], sigs[k]);
+      if (free) {
+        pick = j;
+        break;
+      }
+    }
+    em_py_signature *s = sigs[pick];
+    memmove(&sigs[i + 1], &sigs[i], (size_t)(pick - i) * sizeof *sigs);
+    sigs[i] = s;
+  }
+}
+
 int em_py_signatures(em_py_callable *c) {
   if (c->sigs != NULL) return 0;
   int n = 0;
@@ -170,7 +259,7 @@ int em_py_signatures(em_py_callable *c) {
   }
   for (int i = 0; i < c->fn->n; i++) {
     const em_operator *op = c->fn->overloads[i];
-    if (op->variant == EM_OUT && has_functional(c->fn, op)) continue;
+    if (c->fn->n > 1 && (hidden(op) || (op->variant == EM_OUT && has_functional(c->fn, op)))) continue;
     em_py_signature *s = PyMem_Calloc(1, sizeof *s);
     if (s == NULL) {
       PyErr_NoMemory();
@@ -179,6 +268,7 @@ int em_py_signatures(em_py_callable *c) {
     sigs[n++] = s;
     if (build(c, op, s) < 0) goto fail;
   }
+  sort_signatures(sigs, n);
   c->sigs = sigs;
   c->nsigs = n;
   return 0;

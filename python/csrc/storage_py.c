@@ -181,6 +181,11 @@ static PyMethodDef methods[] = {{"nbytes", s_nbytes, METH_NOARGS, NULL},
                                 {"tolist", s_tolist, METH_NOARGS, NULL},
                                 {NULL}};
 static PyGetSetDef getset[] = {{"device", s_device}, {"_cdata", s_cdata}, {NULL}};
+static PyObject *s_iter(PyObject *o) {
+  PyObject *l = s_tolist(o, NULL), *r = l == NULL ? NULL : PyObject_GetIter(l);
+  Py_XDECREF(l);
+  return r;
+}
 static PyMappingMethods mapping = {.mp_length = s_length, .mp_subscript = s_item, .mp_ass_subscript = s_set_item};
 static PyBufferProcs buffer = {.bf_getbuffer = s_buffer};
 static PyTypeObject storage_type = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "ember.UntypedStorage",
@@ -193,6 +198,7 @@ static PyTypeObject storage_type = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "em
                                     .tp_as_buffer = &buffer,
                                     .tp_richcompare = s_compare,
                                     .tp_hash = s_hash,
+                                    .tp_iter = s_iter,
                                     .tp_flags = Py_TPFLAGS_DEFAULT};
 
 int em_py_storage_init(PyObject *module) {

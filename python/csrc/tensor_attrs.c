@@ -93,7 +93,7 @@ static PyObject *get_base(PyObject *o, void *Py_UNUSED(c)) {
   PyObject *r;
   if (em_py_override_attr(o, "_base", "__get__", NULL, &r)) return r;
   em_tensor *t = T(o);
-  if (!(t->flags & EM_T_IS_VIEW) || !t->meta->view->differentiable) Py_RETURN_NONE;
+  if (!(t->flags & EM_T_IS_VIEW)) Py_RETURN_NONE;
   return em_py_wrap_borrowed(t->meta->view->base);
 }
 

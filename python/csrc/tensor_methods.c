@@ -27,7 +27,7 @@ NOARGS(m_is_floating_point, "is_floating_point", PyBool_FromLong(em_dtype_is_flo
 NOARGS(m_is_complex, "is_complex", PyBool_FromLong(em_dtype_is_complex(T(o)->dtype)))
 NOARGS(m_is_signed, "is_signed", PyBool_FromLong(T(o)->dtype != EM_U8 && T(o)->dtype != EM_BOOL))
 NOARGS(m_is_inference, "is_inference", PyBool_FromLong(T(o)->flags &EM_T_INFERENCE))
-NOARGS(m_is_view, "_is_view", PyBool_FromLong((T(o)->flags & EM_T_IS_VIEW) && T(o)->meta->view->differentiable))
+NOARGS(m_is_view, "_is_view", PyBool_FromLong(T(o)->flags &EM_T_IS_VIEW))
 NOARGS(m_get_device, "get_device",
        PyLong_FromLong(T(o)->device.type == EM_DEVICE_CPU ? -1
                        : T(o)->device.index < 0           ? 0

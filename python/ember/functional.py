@@ -1,4 +1,4 @@
-"""Functions of the main namespace whose arguments need Python: variable numbers of tensors, alternatives in one name."""
+"""Functions of the main namespace that need Python: variable numbers of tensors, alternatives in one name."""
 
 import ember
 from . import _C

@@ -1,4 +1,4 @@
-"""The argument parser: overloads, names, numbers; and PyTorch's words when nothing fits. Runs the same under PyTorch."""
+"""The argument parser: overloads, names, numbers, and PyTorch's words when nothing fits. The same under PyTorch."""
 import pytest
 
 import ember as torch

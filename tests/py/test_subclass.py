@@ -1,4 +1,4 @@
-"""Subclasses, __torch_function__, __torch_dispatch__, operators as objects. Runs the same under PyTorch but for the end."""
+"""Subclasses, __torch_function__, __torch_dispatch__, operators as objects. Runs the same under PyTorch."""
 import copy
 import gc
 import weakref
