@@ -31,11 +31,11 @@ em_status c_true_divide_scalar(em_tensor *self, em_scalar other, em_tensor **out
   return em_call_div_Scalar(self, other, out);
 }
 
-// log(sum(exp(x))), shifted by the largest element so that nothing overflows. An infinite maximum must not be
-// subtracted from itself: there the shift is 0.
+// log(sum(exp(x))), shifted by the largest (real part of an) element so that nothing overflows. An infinite maximum must
+// not be subtracted from itself: there the shift is 0.
 em_status c_logsumexp(em_tensor *self, em_ints dim, bool keepdim, em_tensor **out) {
   em_status st = EM_OK;
-  em_tensor *x = NULL, *top = NULL, *inf = NULL, *shift = NULL, *moved = NULL, *powers = NULL, *sum = NULL, *log = NULL;
+  em_tensor *x = NULL, *real = NULL, *top = NULL, *inf = NULL, *shift = NULL, *moved = NULL, *powers = NULL, *sum = NULL, *log = NULL;
   int dtype = em_dtype_is_integral(self->dtype) ? em_dtype_default() : self->dtype;
   EM_TRY(em_call_to_dtype(self, dtype, false, false, EM_FORMAT_NONE, &x));
   if (x->numel == 0) {
@@ -43,7 +43,8 @@ em_status c_logsumexp(em_tensor *self, em_ints dim, bool keepdim, em_tensor **ou
     EM_TRY(em_call_sum_dim_IntList(powers, dim, keepdim, EM_DTYPE_NONE, &sum));
     EM_TRY(em_call_log(sum, out));
   } else {
-    EM_TRY(em_call_amax(x, dim, true, &top));
+    if (em_dtype_is_complex(dtype)) EM_TRY(em_call_real(x, &real));
+    EM_TRY(em_call_amax(real == NULL ? x : real, dim, true, &top));
     EM_TRY(em_call_isinf(top, &inf));
     EM_TRY(em_call_where_ScalarSelf(inf, em_scalar_int(0), top, &shift));
     EM_TRY(em_call_sub_Tensor(x, shift, em_scalar_int(1), &moved));
@@ -62,9 +63,27 @@ em_status c_logsumexp(em_tensor *self, em_ints dim, bool keepdim, em_tensor **ou
     }
   }
 fail:
-  em_tensor *const all[] = {x, top, inf, shift, moved, powers, sum, log};
+  em_tensor *const all[] = {x, real, top, inf, shift, moved, powers, sum, log};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) em_tensor_release(all[i]);
   return st;
+}
+
+// Norms of order < 0 and inf have no value for no elements.
+static em_status check_norm_identity(const em_tensor *x, double p, em_ints dim) {
+  if (x->numel != 0 || (p >= 0 && !isinf(p))) return EM_OK;
+  if (dim.n <= 0)
+    return em_fail(EM_ERR_RUNTIME,
+                   "linalg.vector_norm cannot compute the %g norm on an empty tensor because the operation does not have an "
+                   "identity", p);
+  for (int64_t i = 0; i < dim.n; i++) {
+    int64_t d;
+    EM_PASS(em_shape_wrap_dim(dim.p[i], x->ndim, true, &d));
+    if (x->ndim > 0 && x->sizes[d] == 0)
+      return em_fail(EM_ERR_RUNTIME,
+                     "linalg.vector_norm cannot compute the %g norm on the dimension %lldbecause this dimension is empty and "
+                     "the operation does not have an identity", p, (long long)d);
+  }
+  return EM_OK;
 }
 
 // |x| reduced by the norm of order p. `x` is real, not negative and of full precision.
@@ -97,6 +116,7 @@ em_status c_linalg_vector_norm(em_tensor *self, em_scalar ord, em_ints dim, bool
   if (em_dtype_is_integral(self->dtype))
     return em_fail(EM_ERR_RUNTIME, "linalg.vector_norm: Expected a floating point or complex tensor as input. Got %s",
                    em_dtype_scalar_name(self->dtype));
+  EM_PASS(check_norm_identity(self, em_scalar_to_double(ord), dim));
   int from = dtype == EM_DTYPE_NONE ? self->dtype : dtype, result = em_dtype_to_real(from);
   // 16-bit floats are measured in float and rounded once
   int wide = from == EM_F16 || from == EM_BF16 ? EM_F32 : from;
