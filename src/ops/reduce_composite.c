@@ -31,11 +31,12 @@ em_status c_true_divide_scalar(em_tensor *self, em_scalar other, em_tensor **out
   return em_call_div_Scalar(self, other, out);
 }
 
-// log(sum(exp(x))), shifted by the largest (real part of an) element so that nothing overflows. An infinite maximum must
-// not be subtracted from itself: there the shift is 0.
+// log(sum(exp(x))), shifted by the largest (real part of an) element so that nothing overflows. An infinite maximum
+// must not be subtracted from itself: there the shift is 0.
 em_status c_logsumexp(em_tensor *self, em_ints dim, bool keepdim, em_tensor **out) {
   em_status st = EM_OK;
-  em_tensor *x = NULL, *real = NULL, *top = NULL, *inf = NULL, *shift = NULL, *moved = NULL, *powers = NULL, *sum = NULL, *log = NULL;
+  em_tensor *x = NULL, *real = NULL, *top = NULL, *inf = NULL, *shift = NULL, *moved = NULL, *powers = NULL,
+            *sum = NULL, *log = NULL;
   int dtype = em_dtype_is_integral(self->dtype) ? em_dtype_default() : self->dtype;
   EM_TRY(em_call_to_dtype(self, dtype, false, false, EM_FORMAT_NONE, &x));
   if (x->numel == 0) {
@@ -72,16 +73,20 @@ fail:
 static em_status check_norm_identity(const em_tensor *x, double p, em_ints dim) {
   if (x->numel != 0 || (p >= 0 && !isinf(p))) return EM_OK;
   if (dim.n <= 0)
-    return em_fail(EM_ERR_RUNTIME,
-                   "linalg.vector_norm cannot compute the %g norm on an empty tensor because the operation does not have an "
-                   "identity", p);
+    return em_fail(
+        EM_ERR_RUNTIME,
+        "linalg.vector_norm cannot compute the %g norm on an empty tensor because the operation does not have an "
+        "identity",
+        p);
   for (int64_t i = 0; i < dim.n; i++) {
     int64_t d;
     EM_PASS(em_shape_wrap_dim(dim.p[i], x->ndim, true, &d));
     if (x->ndim > 0 && x->sizes[d] == 0)
-      return em_fail(EM_ERR_RUNTIME,
-                     "linalg.vector_norm cannot compute the %g norm on the dimension %lldbecause this dimension is empty and "
-                     "the operation does not have an identity", p, (long long)d);
+      return em_fail(
+          EM_ERR_RUNTIME,
+          "linalg.vector_norm cannot compute the %g norm on the dimension %lldbecause this dimension is empty and "
+          "the operation does not have an identity",
+          p, (long long)d);
   }
   return EM_OK;
 }
