@@ -1,7 +1,8 @@
 // accumulate.c: the end of every path backward: a gradient arrives at a leaf and is added to its .grad.
 //
-// The leaf points weakly at its accumulator, the accumulator owns the leaf. Two threads may meet there: the pointer itself is the
-// lock for taking and dropping the accumulator (BUSY while somebody looks), and leaf locks keep two runs from adding at once.
+// A leaf's accumulator is made once and its memory lives as long as the leaf's meta. While somebody refers to it, it owns one reference
+// on the leaf; when the last reference goes it falls asleep (count 0, hooks dropped) and lets the leaf go. Two threads may meet here: the
+// leaf's pointer is the lock for waking and sleeping (BUSY while somebody looks), and leaf locks keep two runs from adding at once.
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
@@ -22,50 +23,53 @@ static em_node *take(em_autograd_meta *meta) {
 }
 static void put(em_autograd_meta *meta, em_node *n) { atomic_store_explicit(&meta->accumulator, n, memory_order_release); }
 
-em_status em_node_accumulator(em_tensor *leaf, em_node **out) {
-  em_autograd_meta *meta;
-  EM_PASS(em_tensor_meta(leaf, &meta));
-  em_node *n = take(meta);
-  if (n == NULL || !em_ref_inc_unless_zero(&n->rc)) {
-    uint64_t seq = em_priv_tls.node_seq;
-    uint8_t anomaly = em_priv_tls.anomaly;
-    em_priv_tls.anomaly = 0;  // no host code may run while the leaf is BUSY
-    n = em_node_new(&em_class_accumulate_grad, 0, 1);
-    em_priv_tls.anomaly = anomaly;
-    em_priv_tls.node_seq = seq;
-    if (n == NULL) {
-      put(meta, NULL);
-      return EM_NOMEM(sizeof(accumulator));
-    }
-    n->seq = UINT64_MAX;
-    ((accumulator *)n)->leaf = em_tensor_retain(leaf);
-    em_status st = em_priv_fill_input(&n->inputs[0], leaf);
-    if (st != EM_OK) {
-      put(meta, NULL);
-      em_node_release(n);
-      return st;
-    }
-  }
-  put(meta, n);
+static em_status make(em_tensor *leaf, em_node **out) {
+  uint64_t seq = em_priv_tls.node_seq;
+  uint8_t anomaly = em_priv_tls.anomaly;
+  em_priv_tls.anomaly = 0;  // no host code may run while the leaf is BUSY
+  em_node *n = em_node_new(&em_class_accumulate_grad, 0, 1);
+  em_priv_tls.anomaly = anomaly;
+  em_priv_tls.node_seq = seq;
+  if (n == NULL) return EM_NOMEM(sizeof(accumulator));
+  n->seq = UINT64_MAX;
+  ((accumulator *)n)->leaf = leaf;
+  atomic_store_explicit(&n->rc, 0, memory_order_relaxed);  // asleep
   *out = n;
   return EM_OK;
 }
-
-// The last known reference is gone. False: another thread took a new one through the leaf in between, and the node lives on.
-bool em_priv_accumulate_detach(em_node *n) {
-  em_tensor *leaf = ((accumulator *)n)->leaf;
-  if (leaf == NULL || leaf->meta == NULL) return true;
-  em_node *current = take(leaf->meta);
-  uint32_t one = 1;  // em_ref_dec leaves 1 behind when it skips the locked instruction
-  if (atomic_load(&n->rc) != 0 && !atomic_compare_exchange_strong(&n->rc, &one, 0)) {
-    bool last = atomic_fetch_sub(&n->rc, 1) == 1;
-    put(leaf->meta, last && current == n ? NULL : current);
-    return last;
+em_status em_node_accumulator(em_tensor *leaf, em_node **out) {
+  em_autograd_meta *meta;
+  em_status st = EM_OK;
+  EM_PASS(em_tensor_meta(leaf, &meta));
+  em_node *n = take(meta);
+  if (EM_UNLIKELY(n == NULL)) EM_TRY(make(leaf, &n));
+  if (!em_ref_inc_unless_zero(&n->rc)) {  // wake it; the leaf may have changed its shape meanwhile
+    EM_TRY(em_priv_fill_input(&n->inputs[0], leaf));
+    em_tensor_retain(leaf);
+    atomic_store_explicit(&n->rc, 1, memory_order_relaxed);
   }
-  put(leaf->meta, current == n ? NULL : current);
-  return true;
+  *out = n;
+fail:
+  put(meta, n);
+  return st;
 }
 
+// The last known reference is gone: the accumulator falls asleep, unless another thread took a new one through the leaf in between.
+void em_priv_accumulator_sleep(em_node *n) {
+  em_tensor *leaf = ((accumulator *)n)->leaf;
+  struct em_node_hooks *hooks = NULL;
+  em_node *current = take(leaf->meta);
+  uint32_t one = 1;  // em_ref_dec leaves 1 behind when it skips the locked instruction
+  bool last = atomic_load(&n->rc) == 0 || atomic_compare_exchange_strong(&n->rc, &one, 0) || atomic_fetch_sub(&n->rc, 1) == 1;
+  if (last) {
+    hooks = n->hooks;
+    n->hooks = NULL;
+  }
+  put(leaf->meta, current);
+  if (!last) return;
+  if (hooks != NULL) em_priv_node_hooks_free(hooks);
+  em_tensor_release(leaf);
+}
 em_tensor *em_priv_accumulate_variable(em_node *n) { return ((accumulator *)n)->leaf; }
 
 // ---- leaf locks: by address, reentrant, and never held against the host's lock -------------------------------------------
@@ -181,8 +185,6 @@ static em_status apply(em_node *n, em_tensor *const *grads, em_tensor **out) {
   em_tensor_release(grad);
   return st;
 }
-static void destroy(em_node *n) { em_tensor_release(((accumulator *)n)->leaf); }
-
 const em_node_class em_class_accumulate_grad = {
-  .name = "torch::autograd::AccumulateGrad", .apply = apply, .destroy = destroy,
+  .name = "torch::autograd::AccumulateGrad", .apply = apply,
   .size = sizeof(accumulator), .where = "src/autograd/accumulate.c"};

@@ -253,6 +253,11 @@ static em_status root_grad(em_tensor *root, em_tensor *given, int64_t i, em_tens
   if (!em_dtype_is_float(root->dtype))
     return em_fail(EM_ERR_RUNTIME, "grad can be implicitly created only for real scalar outputs but got torch.%s",
                    em_dtype_name(root->dtype));
+  // One element: without a layer that watches, the one is made directly.
+  if (!((root->keys | em_priv_tls.include) & ~(EM_KEYBIT(EM_KEY_Autograd) | EM_KEYBIT(EM_KEY_Alias) | EM_KEYBIT(EM_KEY_CPU)))) {
+    EM_PASS(em_tensor_new(root->ndim, root->sizes, root->dtype, root->device, out));
+    return em_scalar_store(em_scalar_double(1), root->dtype, em_tensor_data(*out));
+  }
   return em_call_ones_like(root, EM_DTYPE_NONE, -1, EM_DEVICE_NONE, -1, EM_FORMAT_PRESERVE, out);
 }
 

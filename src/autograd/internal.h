@@ -10,7 +10,7 @@ struct em_view_recipe;
 void em_priv_recipe_release(struct em_view_recipe *r);
 void em_priv_node_hooks_free(struct em_node_hooks *h);
 void em_priv_tensor_hooks_free(struct em_tensor_hooks *h);
-bool em_priv_accumulate_detach(em_node *n);
+void em_priv_accumulator_sleep(em_node *n);
 em_status em_priv_accumulate(em_node *n, em_tensor **grad);
 em_status em_priv_fill_input(em_input_meta *m, const em_tensor *t);
 em_status em_priv_point_history(em_node *n, uint32_t j, em_tensor *t);

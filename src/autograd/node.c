@@ -36,7 +36,7 @@ em_node *em_node_new(const em_node_class *cls, uint32_t n_edges, uint32_t n_inpu
 // ---- freeing ----------------------------------------------------------------------------------------------------------
 // The outermost free drains two lists; frees that happen below it only queue. So neither a long chain, nor saved tensors on
 // which other graphs hang, nor a chain of .grad tensors uses the stack. Dead nodes are linked through
-// `run`; dead metas through `accumulator`, which is free: an accumulator holds its leaf, so a leaf that dies has none.
+// `run`; dead metas through `accumulator`.
 
 static void destroy_node(em_node *n) {
   if (n->cls->release_saved != NULL) n->cls->release_saved(n);
@@ -88,7 +88,10 @@ static void drain(void) {
 }
 
 void em_node_free(em_node *n) {
-  if (n->cls == &em_class_accumulate_grad && !em_priv_accumulate_detach(n)) return;  // somebody took it back through its leaf
+  if (n->cls == &em_class_accumulate_grad) {
+    em_priv_accumulator_sleep(n);
+    return;
+  }
   n->run = (uint64_t)(uintptr_t)em_priv_tls.dying_nodes;
   em_priv_tls.dying_nodes = n;
   if (!em_priv_tls.draining) drain();
@@ -96,6 +99,8 @@ void em_node_free(em_node *n) {
 
 static void release_meta(em_autograd_meta *m) {
   if (EM_UNLIKELY(m->retains_grad)) em_priv_forget_retained(m->grad_fn, m);
+  em_node *accumulator = atomic_load_explicit(&m->accumulator, memory_order_acquire);
+  if (accumulator != NULL) destroy_node(accumulator);  // asleep: it owns nothing
   atomic_store_explicit(&m->accumulator, em_priv_tls.dying_metas, memory_order_relaxed);
   em_priv_tls.dying_metas = m;
   if (!em_priv_tls.draining) drain();

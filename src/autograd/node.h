@@ -110,7 +110,7 @@ EM_PRIV em_status em_tensor_detach(em_tensor *t, em_tensor **out);
 EM_PRIV em_status em_tensor_grad(em_tensor *t, em_tensor **borrowed);   // .grad or NULL
 EM_PRIV em_status em_tensor_set_grad(em_tensor *t, em_tensor *grad_or_null);  // checks as PyTorch does; retains
 EM_PRIV em_status em_tensor_retain_grad(em_tensor *t);
-// AccumulateGrad of a leaf: made on demand, held weakly by the leaf, holds the leaf strongly. New reference.
+// AccumulateGrad of a leaf: made on demand; holds the leaf while somebody holds it. New reference.
 EM_PRIV em_status em_node_accumulator(em_tensor *leaf, em_node **out);
 EM_PRIV extern const em_node_class em_class_accumulate_grad;
 EM_PRIV em_tensor *em_priv_accumulate_variable(em_node *n);  // the leaf, borrowed

@@ -50,7 +50,7 @@ struct em_tensor_hooks;
 typedef struct em_autograd_meta {
   em_tensor *grad;                     // owned or NULL
   struct em_node *grad_fn;             // owned or NULL (leaf)
-  struct em_node *_Atomic accumulator; // weak: the AccumulateGrad clears it when it dies
+  struct em_node *_Atomic accumulator; // made once; awake while referred to (src/autograd/accumulate.c)
   uint32_t output_nr;                  // which output of grad_fn this tensor is
   uint8_t retains_grad;
   struct em_tensor_hooks *hooks;       // owned or NULL; src/autograd/hooks.h
