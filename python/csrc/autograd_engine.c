@@ -261,6 +261,12 @@ static PyObject *increment_version(PyObject *Py_UNUSED(m), PyObject *o) {
 static PyObject *graph_task_id(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) {
   return em_priv_tls.engine == NULL ? PyLong_FromLong(-1) : PyLong_FromVoidPtr(em_priv_tls.engine);
 }
+// Whether the backward that runs now will come to this node.
+static PyObject *will_execute(PyObject *Py_UNUSED(m), PyObject *o) {
+  em_node *n = em_py_is_node(o) ? em_py_to_node(o) : NULL;
+  if (!em_py_is_node(o)) return PyErr_Format(PyExc_TypeError, "expected a graph node, got %s", Py_TYPE(o)->tp_name);
+  return PyBool_FromLong(n != NULL && em_engine_will_run(n));
+}
 static PyObject *current_node(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) {
   return em_py_node_wrap(em_engine_current_node());
 }
@@ -300,6 +306,7 @@ static PyMethodDef functions[] = {
     {"_set_multithreading_enabled", set_multithreading, METH_O, NULL},
     {"_increment_version", increment_version, METH_O, NULL},
     {"_current_graph_task_id", graph_task_id, METH_NOARGS, NULL},
+    {"_will_engine_execute_node", will_execute, METH_O, NULL},
     {"_current_autograd_node", current_node, METH_NOARGS, NULL},
     {"_run_backward", (PyCFunction)(void *)run_backward, METH_VARARGS | METH_KEYWORDS, NULL},
     {"_queue_callback", queue_callback, METH_O, NULL},
@@ -307,6 +314,7 @@ static PyMethodDef functions[] = {
     {NULL}};
 
 int em_py_autograd_init(PyObject *module) {
+  em_py_anomaly_init();
   PyObject *autograd = PyModule_New("ember._C._autograd");
   if (autograd == NULL || PyType_Ready(&inference_type) < 0) return -1;
   if (PyModule_AddObjectRef(module, "_InferenceMode", (PyObject *)&inference_type) < 0 ||

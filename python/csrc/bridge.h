@@ -208,6 +208,7 @@ int em_py_generator_init(PyObject *module);  // generator.c
 bool em_py_is_generator(PyObject *o);
 struct em_generator *em_py_to_generator(PyObject *o);
 PyObject *em_py_generator_new_ref(struct em_generator *g);
+void em_py_anomaly_init(void);              // autograd_anomaly.c
 int em_py_autograd_init(PyObject *module);  // autograd_engine.c
 int em_py_node_init(PyObject *module);      // autograd_node.c
 PyObject *em_py_node_wrap(em_node *n);      // borrowed n; None for NULL. The one Python object of a node

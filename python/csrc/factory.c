@@ -413,6 +413,30 @@ static PyObject *f_promote(PyObject *Py_UNUSED(m), PyObject *const *args, Py_ssi
   }
   return em_py_dtype_new_ref(em_dtype_promote(em_py_to_dtype(args[0]), em_py_to_dtype(args[1])));
 }
+// result_type(tensor or number, tensor or number)
+static int promote_one(em_promote_state *s, PyObject *o) {
+  em_scalar v;
+  if (em_py_is_tensor(o)) {
+    em_promote_add(s, em_py_t(o));
+    return 0;
+  }
+  if (!em_py_is_number(o)) {
+    PyErr_Format(PyExc_TypeError, "result_type() wants tensors and numbers, got %s", em_py_class_name(o));
+    return -1;
+  }
+  if (em_py_to_scalar(o, &v) < 0) return -1;
+  em_promote_add_scalar(s, v);
+  return 0;
+}
+static PyObject *f_result_type(PyObject *Py_UNUSED(m), PyObject *args, PyObject *kw) {
+  static char *names[] = {"tensor1", "tensor2", NULL};
+  PyObject *a, *b;
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "OO:result_type", names, &a, &b)) return NULL;
+  em_promote_state s;
+  em_promote_init(&s);
+  if (promote_one(&s, a) < 0 || promote_one(&s, b) < 0) return NULL;
+  return em_py_dtype_new_ref(em_promote_result(&s));
+}
 static PyObject *f_can_cast(PyObject *Py_UNUSED(m), PyObject *args, PyObject *kw) {
   static char *names[] = {"from_", "to", NULL}, *pair[] = {"from", "to", NULL};
   PyObject *from, *to;
@@ -437,6 +461,7 @@ static PyMethodDef functions[] = {
     {"get_default_dtype", f_get_default_dtype, METH_NOARGS, NULL},
     {"promote_types", (PyCFunction)(void *)f_promote, METH_FASTCALL, NULL},
     {"can_cast", KW(f_can_cast)},
+    {"result_type", KW(f_result_type)},
     {NULL},
 };
 static PyMethodDef methods[] = {{"new_tensor", KW(m_new_tensor)}, {"new", KW(m_new)}, {NULL}};

@@ -151,6 +151,16 @@ fail:
 static PyTypeObject functions_type = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "ember._C._VariableFunctionsClass",
                                       .tp_basicsize = sizeof(PyObject), .tp_flags = Py_TPFLAGS_DEFAULT};
 
+// _make_return_type(name): the named tuple of an operator's results, before it was ever called.
+static PyObject *make_return_type(PyObject *Py_UNUSED(m), PyObject *name) {
+  const char *s = PyUnicode_AsUTF8(name);
+  if (s == NULL) return NULL;
+  for (const em_operator *op = em_operator_find_first("aten", s); op != NULL; op = op->next_overload)
+    (void)em_py_return_type(op);
+  Py_RETURN_NONE;
+}
+static PyMethodDef module_functions[] = {{"_make_return_type", make_return_type, METH_O, NULL}, {NULL}};
+
 static int place(size_t i) {
   const em_py_function *fn = callables[i].fn;
   PyMethodDef *d = &definitions[i];
@@ -184,6 +194,7 @@ int em_py_functions_init(PyObject *module) {
     prepare(&callables[i], &em_py_functions[i]);
     if (place(i) < 0) return -1;
   }
+  if (PyModule_AddFunctions(module, module_functions) < 0) return -1;
   PyType_Modified(&functions_type);
   PyType_Modified(&em_py_base_type);
   if (PyModule_AddObjectRef(module, "_VariableFunctions", functions_class) < 0) return -1;

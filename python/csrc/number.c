@@ -163,13 +163,14 @@ SLOT(nb_add, N_ADD)
 SLOT(nb_sub, N_SUB)
 SLOT(nb_mul, N_MUL)
 SLOT(nb_div, N_DIV)
-SLOT(nb_floordiv, N_FLOORDIV) SLOT(nb_mod, N_MOD) SLOT(nb_matmul, N_MATMUL) SLOT(nb_and, N_AND) SLOT(nb_or, N_OR)
-    SLOT(nb_xor, N_XOR) SLOT(nb_lshift, N_LSHIFT) SLOT(nb_rshift, N_RSHIFT) SLOT(nb_iadd, N_IADD) SLOT(nb_isub, N_ISUB)
-        SLOT(nb_imul, N_IMUL) SLOT(nb_idiv, N_IDIV) SLOT(nb_ifloordiv, N_IFLOORDIV) SLOT(nb_imod, N_IMOD)
-            SLOT(nb_iand, N_IAND) SLOT(nb_ior, N_IOR) SLOT(nb_ixor, N_IXOR) SLOT(nb_ilshift, N_ILSHIFT)
-                SLOT(nb_irshift, N_IRSHIFT)
+SLOT(nb_floordiv, N_FLOORDIV)
+SLOT(nb_mod, N_MOD)
+SLOT(nb_matmul, N_MATMUL) SLOT(nb_and, N_AND) SLOT(nb_or, N_OR) SLOT(nb_xor, N_XOR) SLOT(nb_lshift, N_LSHIFT)
+    SLOT(nb_rshift, N_RSHIFT) SLOT(nb_iadd, N_IADD) SLOT(nb_isub, N_ISUB) SLOT(nb_imul, N_IMUL) SLOT(nb_idiv, N_IDIV)
+        SLOT(nb_ifloordiv, N_IFLOORDIV) SLOT(nb_imod, N_IMOD) SLOT(nb_iand, N_IAND) SLOT(nb_ior, N_IOR)
+            SLOT(nb_ixor, N_IXOR) SLOT(nb_ilshift, N_ILSHIFT) SLOT(nb_irshift, N_IRSHIFT)
 
-                    static PyObject *nb_pow(PyObject *a, PyObject *b, PyObject *mod) {
+                static PyObject *nb_pow(PyObject *a, PyObject *b, PyObject *mod) {
   if (mod != Py_None) Py_RETURN_NOTIMPLEMENTED;
   return binary(N_POW, a, b);
 }

@@ -161,12 +161,13 @@ CAST(m_float, "float", EM_F32)
 CAST(m_double, "double", EM_F64)
 CAST(m_half, "half", EM_F16)
 CAST(m_bfloat16, "bfloat16", EM_BF16)
-CAST(m_int, "int", EM_I32) CAST(m_long, "long", EM_I64) CAST(m_short, "short", EM_I16) CAST(m_char, "char", EM_I8)
-    CAST(m_byte, "byte", EM_U8) CAST(m_bool, "bool", EM_BOOL) CAST(m_cfloat, "cfloat", EM_C64)
-        CAST(m_cdouble, "cdouble", EM_C128)
+CAST(m_int, "int", EM_I32)
+CAST(m_long, "long", EM_I64)
+CAST(m_short, "short", EM_I16) CAST(m_char, "char", EM_I8) CAST(m_byte, "byte", EM_U8) CAST(m_bool, "bool", EM_BOOL)
+    CAST(m_cfloat, "cfloat", EM_C64) CAST(m_cdouble, "cdouble", EM_C128)
 
-            static PyObject *to_device(PyObject *o, const char *name, em_device d, PyObject *const *args, Py_ssize_t n,
-                                       PyObject *kw) {
+        static PyObject *to_device(PyObject *o, const char *name, em_device d, PyObject *const *args, Py_ssize_t n,
+                                   PyObject *kw) {
   PyObject *r;
   if (em_py_override_method(o, name, args, n, kw, &r)) return r;
   to_args a = {EM_DTYPE_NONE, EM_FORMAT_NONE, d, false, false};

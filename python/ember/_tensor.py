@@ -212,6 +212,17 @@ for _name in ("split", "norm", "unique", "unique_consecutive"):
 
 
 @method
+def is_nonzero(self):
+    from .functional import is_nonzero as ask
+    return ask(self)
+
+
+@method
+def is_same_size(self, other):
+    return self.shape == other.shape
+
+
+@method
 def __dir__(self):
     names = set(dir(type(self))) | set(self.__dict__)
     return sorted(names - {"volatile"})

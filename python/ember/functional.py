@@ -6,7 +6,8 @@ from ._C import _VariableFunctions as _VF
 
 __all__ = ["broadcast_tensors", "broadcast_shapes", "split", "einsum", "meshgrid", "tensordot", "cartesian_prod",
            "block_diag", "atleast_1d", "atleast_2d", "atleast_3d", "norm", "unique", "unique_consecutive",
-           "chain_matmul"]
+           "chain_matmul", "numel", "is_floating_point", "is_complex", "is_signed", "is_inference",
+           "is_conj", "is_neg", "resolve_conj", "resolve_neg", "is_nonzero", "is_same_size"]
 inf = float("inf")
 
 
@@ -247,3 +248,28 @@ def chain_matmul(*matrices, out=None):
     """The product of a chain of matrices."""
     result = ember.linalg.multi_dot(_tensors(matrices))
     return result if out is None else out.copy_(result)
+
+
+# ---------------------------------------------------------------- questions about metadata, as functions
+def _asks(name):
+    def public(input):
+        return getattr(input, name)()
+    public.__name__ = public.__qualname__ = name
+    return public
+
+
+for _name in ("numel", "is_floating_point", "is_complex", "is_signed", "is_inference", "is_conj", "is_neg",
+              "resolve_conj", "resolve_neg"):
+    globals()[_name] = _asks(_name)
+
+
+def is_nonzero(input):
+    """Whether a tensor of one element is not zero."""
+    if input.numel() != 1:
+        raise RuntimeError("Boolean value of Tensor with no values is ambiguous" if input.numel() == 0 else
+                           "Boolean value of Tensor with more than one value is ambiguous")
+    return bool(input)
+
+
+def is_same_size(input, other):
+    return input.shape == other.shape

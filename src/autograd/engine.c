@@ -112,6 +112,12 @@ static em_status find_or_add(task *t, em_node *n, record **out) {
   return EM_OK;
 }
 
+bool em_engine_will_run(em_node *n) {
+  task *t = em_priv_tls.engine;
+  const record *r = t == NULL ? NULL : find(t, n);
+  return r != NULL && (!t->filtered || r->needed);
+}
+
 // ---- the ready heap ---------------------------------------------------------------------------------------------------------
 
 static em_status push(task *t, uint32_t r) {
