@@ -9,6 +9,9 @@ if "PYTHONPATH" not in os.environ:
     os.environ["PYTHONPATH"] = os.path.join(ROOT, "python")
     sys.path.insert(0, os.environ["PYTHONPATH"])
 
+# Helpers of the operator tests (subject, table, sampling), which pytest's importlib mode does not find by itself.
+sys.path.insert(0, os.path.join(ROOT, "tests", "ops"))
+
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "slow: takes seconds; left out by --fast")
