@@ -140,6 +140,15 @@ def test_linear_graph(shape, turned, want):
     assert result.grad_fn.name() == want and result.eq(4).all()
 
 
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("name, shapes", [("vdot", [(3,), (3,)]), ("addr", [(3, 2), (3,), (2,)]), ("outer", [(3,), (2,)]),
+                                          ("addmv", [(3,), (3, 2), (2,)]), ("baddbmm", [(4,), (2, 3, 5), (2, 5, 4)])])
+def test_gradients(name, shapes, dtype):
+    rng = np.random.default_rng(3)
+    args = [make(values(rng, s, dtype), dtype).requires_grad_() for s in shapes]
+    assert torch.autograd.gradcheck(getattr(torch, name), args)
+
+
 PROGRAM = """
 import hashlib, sys, ember as torch
 torch.set_num_threads(int(sys.argv[1]))
