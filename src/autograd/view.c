@@ -172,10 +172,8 @@ em_status em_tensor_grad_fn(em_tensor *t, em_node **borrowed) {
   return EM_OK;
 }
 
-// Slow part of em_tensor_requires_grad: a view without a history of its own needs a gradient once its base was written by
-// something that does.
+// Slow part of em_tensor_requires_grad: a view needs a gradient when its base does, even one made under no_grad, which has no history.
 bool em_tensor_requires_grad_view(em_tensor *t) {
   const em_view_info *v = t->meta->view;
-  if (t->meta->grad_fn != NULL) return true;
-  return v->differentiable && v->attr_version != em_tensor_version(t) && em_tensor_requires_grad(v->base);
+  return t->meta->grad_fn != NULL || (v->differentiable && em_tensor_requires_grad(v->base));
 }
