@@ -322,6 +322,8 @@ static PyTypeObject *subclass_arg(PyObject *cls) {
 static PyObject *alias_as(em_tensor *data, PyTypeObject *cls, bool requires_grad) {
   em_tensor *t = NULL;
   em_status st = em_tensor_alias(data, &t);
+  if (st == EM_OK && requires_grad && !em_dtype_is_differentiable(t->dtype))
+    st = em_fail(EM_ERR_RUNTIME, "Only Tensors of floating point and complex dtype can require gradients");
   if (st == EM_OK && requires_grad) st = em_tensor_set_requires_grad(t, true);
   if (st == EM_OK) return em_py_wrap_as(t, cls);
   em_tensor_release(t);

@@ -1,5 +1,6 @@
 """Automatic differentiation: backward() and grad() over the recorded graph."""
 
+import threading
 import warnings
 
 import ember
@@ -25,6 +26,33 @@ def __getattr__(name):
     if name in ("graph", "functional", "anomaly_mode", "forward_ad", "profiler", "variable"):
         return importlib.import_module("." + name, __name__)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+class _Runs(threading.local):
+    partial = 0  # runs of this thread that go to given inputs only
+
+
+_runs = _Runs()
+
+
+class _towards:
+    """Around a run of the engine: notes on this thread whether it goes to given inputs only."""
+
+    def __init__(self, inputs=()):
+        self.inputs = inputs
+
+    def __enter__(self):
+        if self.inputs:
+            _runs.partial += 1
+
+    def __exit__(self, *unused):
+        if self.inputs:
+            _runs.partial -= 1
+
+
+def _is_checkpoint_valid():
+    """Whether the backward of this thread, if one runs, goes to all leaves: reentrant checkpoints need that."""
+    return _runs.partial == 0
 
 
 def _one_or_many(x):
@@ -84,7 +112,8 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
                       "and its gradient which can cause a memory leak. We recommend using autograd.grad when creating "
                       "the graph to avoid this. If you have to use this function, make sure to reset the .grad fields "
                       "of your parameters to None after use to break the cycle and avoid the leak.", stacklevel=2)
-    _C._run_backward(tensors, grads, retain_graph, create_graph, inputs, True, True)
+    with _towards(inputs):
+        _C._run_backward(tensors, grads, retain_graph, create_graph, inputs, True, True)
 
 
 _quiet_create_graph = False
@@ -114,8 +143,9 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     for i, x in enumerate(inputs):
         if isinstance(x, ember.Tensor) and not x.requires_grad:
             raise RuntimeError("One of the differentiated Tensors does not require grad")
-    return _C._run_backward(outputs, grads, retain_graph, create_graph, inputs, bool(allow_unused) or materialize_grads,
-                            False, materialize_grads)
+    with _towards(inputs):
+        return _C._run_backward(outputs, grads, retain_graph, create_graph, inputs,
+                                bool(allow_unused) or materialize_grads, False, materialize_grads)
 
 
 def _batched_grad(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads):
