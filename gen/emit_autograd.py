@@ -1,4 +1,4 @@
-"""emit_autograd.py: node classes, apply functions, and the Autograd and Alias entries of operators, from ops/derivatives.yaml.
+"""emit_autograd.py: node classes, apply functions, Autograd and Alias entries of operators, from ops/derivatives.yaml.
 
 A row of derivatives.yaml:
 
@@ -10,9 +10,10 @@ A row of derivatives.yaml:
       jvp: ...                        # forward mode, parsed and kept
     - not_differentiable: [eq.Tensor, argmax, ...]     # results never need a gradient
 
-Names in formulas: the arguments; `grad` (of the only differentiable output), `grads`, `grads[i]`; `result`, `result0` or an output's own name;
-`grad_input_mask`. `x.sizes()`, `x.size(k)`, `x.dim()`, `x.numel()`, `x.strides()`, `x.storage_offset()`, `x.scalar_type()`,
-`x.is_complex()` of an argument save that property only. See formulas.py for the language.
+Names in formulas: the arguments; `grad` (of the only differentiable output), `grads`, `grads[i]`; `result`, `result0`
+or an output's own name; `grad_input_mask`. `x.sizes()`, `x.size(k)`, `x.dim()`, `x.numel()`, `x.strides()`,
+`x.storage_offset()`, `x.scalar_type()`, `x.is_complex()` of an argument save that property only. See formulas.py for
+the language.
 """
 import ast
 import os
@@ -26,7 +27,7 @@ from rows import load_yaml
 from schema import RowError, box, c_type
 
 RESERVED = {"op", "node", "output_differentiability", "jvp", "__line__"}
-# property -> (suffix of the saved field, C type of the field, expression that reads it from tensor %s when saving, kind)
+# property -> (suffix of the saved field, its C type, expression that reads it from the tensor when saving, kind)
 PROPERTIES = {
     "sizes": ("sym_sizes", "em_saved_ints", "(em_ints){{{0}->sizes, {0}->ndim}}", "IL"),
     "strides": ("sym_strides", "em_saved_ints", "(em_ints){{{0}->strides, {0}->ndim}}", "IL"),
@@ -34,15 +35,16 @@ PROPERTIES = {
     "storage_offset": ("sym_storage_offset", "int64_t", "{0}->offset", "I"),
     "scalar_type": ("scalar_type", "int", "{0}->dtype", "DT"),
 }
-KIND_OF_GET = {"I": "em_value_int({})", "D": "em_value_double({})", "B": "em_value_bool({})", "S": "em_value_scalar({})",
-               "IL": "em_value_ints(em_saved_ints_get(&{}))", "STR": "em_value_string(em_saved_text_get(&{}))",
-               "OI": "em_value_opt_int({})", "OD": "em_value_opt_double({})", "OB": "em_value_opt_bool({})",
+KIND_OF_GET = {"I": "em_value_int({})", "D": "em_value_double({})", "B": "em_value_bool({})",
+               "S": "em_value_scalar({})", "IL": "em_value_ints(em_saved_ints_get(&{}))",
+               "STR": "em_value_string(em_saved_text_get(&{}))", "OI": "em_value_opt_int({})",
+               "OD": "em_value_opt_double({})", "OB": "em_value_opt_bool({})",
                "DT": "em_value_enum(EM_TAG_DTYPE, {})", "DEV": "em_value_device({})"}
 
 
 def strict():
     """Whether a row for an operator that no row makes is an error (else a note)."""
-    return os.environ.get("EMBER_GEN_STRICT", "0") == "1"
+    return os.environ.get("EMBER_GEN_STRICT", "1") == "1"
 
 
 @dataclass
@@ -98,7 +100,7 @@ def output_names(op):
     return [r.name or ("result" if n == 1 else f"result{i}") for i, r in enumerate(op.returns)]
 
 
-# ---- reading --------------------------------------------------------------------------------------------------------
+# ---- reading -----------------------------------------------------------------------------------------------------
 
 def full_name(op):
     return op.name + (f".{op.overload}" if op.overload else "")
@@ -147,7 +149,8 @@ def read(rows, ops_dir, notes):
                         node = f"{base}{counts.get(base, 0)}"
                         counts[base] = counts.get(base, 0) + 1
                         self = op.args[0].name
-                        found.append(Derivative(where, op.row, op, [op], node, node, [((self,), "zeros_like(grad)")], [self], [0]))
+                        zeros = [((self,), "zeros_like(grad)")]
+                        found.append(Derivative(where, op.row, op, [op], node, node, zeros, [self], [0]))
             continue
         if "op" not in fields:
             raise RowError(f"{where}: a derivative needs 'op:'")
@@ -162,7 +165,8 @@ def read(rows, ops_dir, notes):
         if name not in by_name:
             unknown(notes, f"{where}: no operator '{name}'")
             continue
-        found.append(read_row(fields, where, by_name[name], forms_of(by_name[name], ops, own), node, fields.get("node", node)))
+        op = by_name[name]
+        found.append(read_row(fields, where, op, forms_of(op, ops, own), node, fields.get("node", node)))
     return found, never
 
 
@@ -208,7 +212,7 @@ def read_row(fields, where, op, forms, node, shown):
     return d
 
 
-# ---- what a formula needs ---------------------------------------------------------------------------------------------
+# ---- what a formula needs ----------------------------------------------------------------------------------------
 
 def find_saved(d, parser):
     """Fills d.saved: every property, value, attribute and output that the formulas name."""
@@ -218,7 +222,8 @@ def find_saved(d, parser):
         tree = parser.parse(text)
         skip = set()
         for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
+            method = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+            if method and isinstance(node.func.value, ast.Name):
                 who, what = node.func.value.id, node.func.attr
                 if who in args and args[who].type.base == "Tensor" and save_property(d, args[who], what, node, index):
                     skip.add(node.func.value)
@@ -250,7 +255,8 @@ def save_property(d, arg, what, node, index):
     what = {"dim": "sizes", "is_complex": "scalar_type"}.get(what, what)
     if what == "size" and len(node.args) == 1 and isinstance(node.args[0], ast.Constant):
         k = node.args[0].value
-        add(d, Saved(f"{arg.name}_sym_argsize_{k}", "int64_t", "I", arg.name, f"formula_size({arg.name}, {k})", prop=True), index)
+        take = f"formula_size({arg.name}, {k})"
+        add(d, Saved(f"{arg.name}_sym_argsize_{k}", "int64_t", "I", arg.name, take, prop=True), index)
         return True
     if what == "size":
         what = "sizes"
@@ -270,7 +276,7 @@ def save_arg(d, arg, index):
     add(d, Saved(arg.name, ctype, kind, arg.name, arg.name), index)
 
 
-# ---- apply --------------------------------------------------------------------------------------------------------------
+# ---- apply -------------------------------------------------------------------------------------------------------
 
 def environment(d):
     names = {"grad_input_mask": Val(f"((em_bools){{mask, {max(1, len(d.edges))}}})", "MASK"),
@@ -370,11 +376,12 @@ def declarations(d, low, body):
     pointers += [f"*{g} = NULL" for g in sorted(used_grads(d))]
     for i in range(0, len(pointers), 8):
         o.append("  em_tensor " + ", ".join(pointers[i:i + 8]) + ";")
-    lists = [f"{t} = {{NULL, 0}}" for t in low.lists] + [f"v_{s.name} = {{NULL, 0}}" for s in d.saved.values() if s.kind == "TL"]
+    lists = low.lists + [f"v_{s.name}" for s in d.saved.values() if s.kind == "TL"]
     if lists:
-        o.append("  em_tensor_list " + ", ".join(lists) + ";")
+        o.append("  em_tensor_list " + ", ".join(f"{t} = {{NULL, 0}}" for t in lists) + ";")
     if re.search(r"\bmask\b", body):
-        o.append("  const uint8_t mask[] = {" + ", ".join(f"em_node_wants(base, {e})" for e in range(len(d.edges))) + "};")
+        edges = ", ".join(f"em_node_wants(base, {e})" for e in range(len(d.edges)))
+        o.append(f"  const uint8_t mask[] = {{{edges}}};")
     return o
 
 
@@ -391,7 +398,7 @@ def unpacking(d):
     return o
 
 
-# ---- the class ------------------------------------------------------------------------------------------------------------
+# ---- the class ---------------------------------------------------------------------------------------------------
 
 def emit_class(d):
     o = []
@@ -419,7 +426,8 @@ def emit_class_table(d):
         table.append(f'  {{"{s.name}", offsetof({d.node}, {s.name}), {kind}, {get}}},')
     for name, lines in (("release", release), ("destroy", destroy)):
         if lines:
-            o.append(f"static void {name}_{d.node}(em_node *base) {{\n  {d.node} *n = ({d.node} *)base;\n" + "\n".join(lines) + "\n}")
+            o.append(f"static void {name}_{d.node}(em_node *base) {{\n  {d.node} *n = ({d.node} *)base;")
+            o += lines + ["}"]
     if table:
         o.append(f"static const em_saved_field fields_{d.node}[] = {{\n" + "\n".join(table) + "\n};")
     parts = [f'.name = "{d.shown}"', f".apply = apply_{d.node}", f".size = sizeof({d.node})", f'.where = "{d.where}"']
@@ -433,7 +441,7 @@ def emit_class_table(d):
     return "\n".join(o)
 
 
-# ---- entries ------------------------------------------------------------------------------------------------------------------
+# ---- entries -----------------------------------------------------------------------------------------------------
 
 def requires(d, op):
     tests = []
@@ -463,7 +471,8 @@ def emit_saves(d, op, outputs):
             continue
         f = f"&node->{s.name}"
         edges = sorted({d.edges.index(a) for i in s.users for a in d.formulas[i][0]})
-        cond = "" if len(edges) == len(d.edges) or d.list_edge else " || ".join(f"em_node_has_edge(&node->node, {e})" for e in edges)
+        every = len(edges) == len(d.edges) or d.list_edge
+        cond = "" if every else " || ".join(f"em_node_has_edge(&node->node, {e})" for e in edges)
         guard = f"if ({cond}) " if cond else ""
         if s.output:
             i = output_names(d.op).index(s.name)
@@ -487,7 +496,10 @@ def emit_saves(d, op, outputs):
 
 
 def below(d, op, leave):
-    """Lines that run the layers below. What is made of other calls (composite rows, in-place forms of native rows) must not record."""
+    """Lines that run the layers below.
+
+    What is made of other calls (composite rows, in-place forms of native rows) must not record once more.
+    """
     call = f"em_redispatch_{op.cname}({arg_names(op, ['ks'])})"
     bail = f"  if (EM_UNLIKELY(st != EM_OK)) {leave}"
     if op.row.kind == "composite" or (op.row.kind == "native" and op.variant == "inplace"):
@@ -502,8 +514,8 @@ def emit_functional(d, op):
     inputs = f"(uint32_t){first}->n" if d.list_output else str(len(d.outputs))
     edges = f"(uint32_t){d.list_edge}.n" if d.list_edge else str(len(d.edges))
     o = [f"em_status autograd_{op.cname}({params(op)}) {{", "  ks &= EM_KEYS_BELOW(EM_KEY_Autograd);",
-         f"  if (!({requires(d, op)}))\n    return em_redispatch_{op.cname}({arg_names(op, ['ks'])});", "  em_status st = EM_OK;",
-         f"  {d.node} *node = NULL;"]
+         f"  if (!({requires(d, op)}))\n    return em_redispatch_{op.cname}({arg_names(op, ['ks'])});",
+         "  em_status st = EM_OK;", f"  {d.node} *node = NULL;"]
     o += below(d, op, "return st;")
     o += [f"  node = ({d.node} *)em_node_new(&class_{d.node}, {edges}, {inputs});",
           f"  if (EM_UNLIKELY(node == NULL)) {{\n    st = EM_NOMEM(sizeof({d.node}));\n    goto fail;\n  }}"]
@@ -514,7 +526,8 @@ def emit_functional(d, op):
                  "  if (EM_LIKELY(st == EM_OK)) return EM_OK;")
         return finish_functional(op, o)
     if d.list_output:
-        o.append(f"  for (int64_t i = 0; i < {first}->n; i++) EM_TRY({attach}(&node->node, (uint32_t)i, {first}->p[i]));")
+        o.append(f"  for (int64_t i = 0; i < {first}->n; i++)\n"
+                 f"    EM_TRY({attach}(&node->node, (uint32_t)i, {first}->p[i]));")
     else:
         o += [f"  EM_TRY({attach}(&node->node, {j}, *{op.out_names[i]}));" for j, i in enumerate(d.outputs)]
     o += outputs + ["  em_node_release(&node->node);", "  return EM_OK;"]
@@ -545,8 +558,8 @@ def emit_inplace(d, op):
 def emit_out(d, op):
     tests = " || ".join([requires(d, op)] + [f"em_tensor_requires_grad({a.name})" for a in op.outs])
     return (f"em_status autograd_{op.cname}({params(op)}) {{\n  if ({tests})\n    return em_fail(EM_ERR_RUNTIME, "
-            f'"{op.name}(): functions with out=... arguments don\'t support automatic differentiation, but one of the arguments "\n'
-            f'                   "requires grad.");\n'
+            f'"{op.name}(): functions with out=... arguments don\'t support automatic differentiation, "\n'
+            f'                   "but one of the arguments requires grad.");\n'
             f"  return em_redispatch_{op.cname}({arg_names(op, ['ks & EM_KEYS_BELOW(EM_KEY_Autograd)'])});\n}}")
 
 
@@ -566,10 +579,12 @@ def emit_alias(op):
     self, out = op.args[0].name, op.out_names[0]
     boxed = ", ".join(box(a.type, a.name) for a in op.args)
     if op.row.kind == "views":
-        return (f"{top}  EM_PASS({call});\n  em_creation how = em_grad_enabled() ? EM_CREATED_MULTI_OUTPUT : em_alias_creation();\n"
+        return (f"{top}  EM_PASS({call});\n"
+                f"  em_creation how = em_grad_enabled() ? EM_CREATED_MULTI_OUTPUT : em_alias_creation();\n"
                 f"  for (int64_t i = 0; i < {out}->n; i++) {{\n"
                 f"    em_status st = em_view_mark({out}->p[i], {self}, &em_opr_{op.cname}, NULL, how);\n"
-                f"    if (EM_UNLIKELY(st != EM_OK)) {{\n      em_tensor_list_clear({out});\n      return st;\n    }}\n  }}\n  return EM_OK;\n}}")
+                f"    if (EM_UNLIKELY(st != EM_OK)) {{\n      em_tensor_list_clear({out});\n      return st;\n    }}\n"
+                f"  }}\n  return EM_OK;\n}}")
     return (f"{top}  EM_PASS({call});\n  em_status st;\n"
             f"  if (EM_LIKELY((*{out})->dtype == {self}->dtype)) {{\n"
             f"    st = em_view_mark(*{out}, {self}, &em_opr_{op.cname}, NULL, em_alias_creation());\n  }} else {{\n"
@@ -578,7 +593,7 @@ def emit_alias(op):
             f"  if (EM_UNLIKELY(st != EM_OK)) EM_CLEAR_TENSOR({out});\n  return st;\n}}")
 
 
-# ---- putting it together ----------------------------------------------------------------------------------------------------------
+# ---- putting it together -----------------------------------------------------------------------------------------
 
 DETACHED = {"detach", "detach_"}  # share bytes without being views
 
@@ -609,8 +624,8 @@ def emit(rows, ops_dir, helpers=None):
     for row in rows:
         for op in row.ops.values():
             ops.setdefault(op.name, []).append(op)
-    functions, o = {}, [head("emit_autograd.py"), '#include <string.h>\n#include "autograd/formulas.h"\n#include "autograd/saved.h"\n'
-                        '#include "autograd/view.h"\n#include "gen_ops.h"']
+    includes = ("<string.h>", '"autograd/formulas.h"', '"autograd/saved.h"', '"autograd/view.h"', '"gen_ops.h"')
+    functions, o = {}, [head("emit_autograd.py"), *(f"#include {name}" for name in includes)]
     for d in derivatives:
         try:
             o.append(emit_derivative(d, ops, helpers, functions))

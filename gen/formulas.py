@@ -1,10 +1,12 @@
 """formulas.py: derivative formulas, from Python expression syntax to typed C. Used by emit_autograd.py.
 
-A formula is parsed with `ast` and lowered expression by expression: each value has a kind, operators are picked by the kinds of
-their arguments from the rows' schemas, helpers (`formula_x`) by their C prototypes in src/autograd/formulas.h. Text is never pasted.
+A formula is parsed with `ast` and lowered expression by expression: each value has a kind, operators are picked by the
+kinds of their arguments from the rows' schemas, helpers (`formula_x`) by their C prototypes in
+src/autograd/formulas.h. Text is never pasted.
 
-Kinds: T tensor (may be NULL), TL borrowed list of tensors, OL owned list, S Scalar, I int, D double, B bool, IL ints, OI OD OB
-optional int, double and bool, DT dtype, DEV device, MF memory format, STR string, MASK grad_input_mask, NONE, LIST a literal list.
+Kinds: T tensor (may be NULL), TL borrowed list of tensors, OL owned list, S Scalar, I int, D double, B bool, IL ints,
+OI OD OB optional int, double and bool, DT dtype, DEV device, STR string, MASK grad_input_mask, NONE, LIST a literal
+list.
 """
 import ast
 import re
@@ -21,14 +23,15 @@ class Val:
     items: list = field(default_factory=list)  # LIST
 
 
-KIND_OF_C = {"em_tensor *": "T", "em_tensors": "TL", "em_scalar": "S", "int64_t": "I", "double": "D", "bool": "B", "em_ints": "IL",
-             "em_opt_int": "OI", "em_opt_double": "OD", "em_opt_bool": "OB", "const char *": "STR", "em_device": "DEV", "int": "DT",
-             "em_bools": "MASK", "struct em_generator *": "GEN", "em_scalars": "SL", "em_doubles": "DL"}
+KIND_OF_C = {"em_tensor *": "T", "em_tensors": "TL", "em_scalar": "S", "int64_t": "I", "double": "D", "bool": "B",
+             "em_ints": "IL", "em_opt_int": "OI", "em_opt_double": "OD", "em_opt_bool": "OB", "const char *": "STR",
+             "em_device": "DEV", "int": "DT", "em_bools": "MASK",
+             "struct em_generator *": "GEN", "em_scalars": "SL", "em_doubles": "DL"}
 BINARY = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow", ast.BitAnd: "bitwise_and",
           ast.BitOr: "bitwise_or", ast.MatMult: "matmul"}
 C_BINARY = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "/"}
-COMPARE = {ast.Eq: ("eq", "=="), ast.NotEq: ("ne", "!="), ast.Lt: ("lt", "<"), ast.LtE: ("le", "<="), ast.Gt: ("gt", ">"),
-           ast.GtE: ("ge", ">=")}
+COMPARE = {ast.Eq: ("eq", "=="), ast.NotEq: ("ne", "!="), ast.Lt: ("lt", "<"), ast.LtE: ("le", "<="),
+           ast.Gt: ("gt", ">"), ast.GtE: ("ge", ">=")}
 NUMBER = ("I", "D", "B", "S")
 
 
@@ -74,9 +77,10 @@ def default_code(t, text):
     """C expression of a schema default (or None) for a parameter type."""
     c = c_type(t)
     if text in (None, "None"):
-        return {"em_tensor *": "NULL", "em_scalar": "em_scalar_none()", "em_ints": "EM_INTS_NONE", "em_opt_int": "em_no_int()",
-                "em_opt_double": "em_no_double()", "em_opt_bool": "-1", "const char *": "NULL", "em_device": "EM_DEVICE_NONE",
-                "int": "-1", "struct em_generator *": "NULL", "em_doubles": "(em_doubles){NULL, -1}"}[c]
+        return {"em_tensor *": "NULL", "em_scalar": "em_scalar_none()", "em_ints": "EM_INTS_NONE",
+                "em_opt_int": "em_no_int()", "em_opt_double": "em_no_double()", "em_opt_bool": "-1",
+                "const char *": "NULL", "em_device": "EM_DEVICE_NONE", "int": "-1",
+                "struct em_generator *": "NULL", "em_doubles": "(em_doubles){NULL, -1}"}[c]
     if c == "bool":
         return text.lower()
     if c == "int64_t":
@@ -202,8 +206,9 @@ class Lower:
         op = e.ops[0]
         a, b = self.expr(e.left), self.expr(e.comparators[0])
         if isinstance(op, (ast.Is, ast.IsNot)) and b.kind == "NONE":
-            given = {"T": f"{a.code} != NULL", "OI": f"{a.code}.has", "OD": f"{a.code}.has", "S": f"em_scalar_given({a.code})",
-                     "IL": f"{a.code}.n >= 0", "STR": f"{a.code} != NULL"}.get(a.kind)
+            given = {"T": f"{a.code} != NULL", "OI": f"{a.code}.has", "OD": f"{a.code}.has",
+                     "S": f"em_scalar_given({a.code})", "IL": f"{a.code}.n >= 0",
+                     "STR": f"{a.code} != NULL"}.get(a.kind)
             if given is None:
                 self.fail(f"formula: '{ast.unparse(e.left)}' is always there")
             return Val(f"({given})" if isinstance(op, ast.IsNot) else f"!({given})", "B")
@@ -285,10 +290,12 @@ class Lower:
             self.fail(f"formula: a {v.kind} has no method '{name}'")
         if name == "conj":
             return self.call_helper("formula_conj", [v])
-        plain = {"sizes": (f"((em_ints){{{v.code}->sizes, {v.code}->ndim}})", "IL"), "dim": (f"(int64_t){v.code}->ndim", "I"),
+        plain = {"sizes": (f"((em_ints){{{v.code}->sizes, {v.code}->ndim}})", "IL"),
+                 "dim": (f"(int64_t){v.code}->ndim", "I"),
                  "strides": (f"((em_ints){{{v.code}->strides, {v.code}->ndim}})", "IL"),
                  "numel": (f"{v.code}->numel", "I"), "scalar_type": (f"(int){v.code}->dtype", "DT"),
-                 "is_complex": (f"em_dtype_is_complex({v.code}->dtype)", "B"), "storage_offset": (f"{v.code}->offset", "I")}
+                 "is_complex": (f"em_dtype_is_complex({v.code}->dtype)", "B"),
+                 "storage_offset": (f"{v.code}->offset", "I")}
         if name in plain and not args:
             return Val(*plain[name])
         if name == "size" and len(args) == 1 and args[0].kind == "I":

@@ -1,8 +1,9 @@
 // accumulate.c: the end of every path backward: a gradient arrives at a leaf and is added to its .grad.
 //
-// A leaf's accumulator is made once and its memory lives as long as the leaf's meta. While somebody refers to it, it owns one reference
-// on the leaf; when the last reference goes it falls asleep (count 0, hooks dropped) and lets the leaf go. Two threads may meet here: the
-// leaf's pointer is the lock for waking and sleeping (BUSY while somebody looks), and leaf locks keep two runs from adding at once.
+// A leaf's accumulator is made once and its memory lives as long as the leaf's meta. While somebody refers to it, it
+// owns one reference on the leaf; when the last reference goes it falls asleep (count 0, hooks dropped) and lets the
+// leaf go. Two threads may meet here: the leaf's pointer is the lock for waking and sleeping (BUSY while somebody
+// looks), and leaf locks keep two runs from adding at once.
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
@@ -18,10 +19,13 @@ typedef struct accumulator {
 #define BUSY ((em_node *)(uintptr_t)1)
 static em_node *take(em_autograd_meta *meta) {
   em_node *n;
-  while (EM_UNLIKELY((n = atomic_exchange_explicit(&meta->accumulator, BUSY, memory_order_acquire)) == BUSY)) sched_yield();
+  while (EM_UNLIKELY((n = atomic_exchange_explicit(&meta->accumulator, BUSY, memory_order_acquire)) == BUSY))
+    sched_yield();
   return n;
 }
-static void put(em_autograd_meta *meta, em_node *n) { atomic_store_explicit(&meta->accumulator, n, memory_order_release); }
+static void put(em_autograd_meta *meta, em_node *n) {
+  atomic_store_explicit(&meta->accumulator, n, memory_order_release);
+}
 
 static em_status make(em_tensor *leaf, em_node **out) {
   uint64_t seq = em_priv_tls.node_seq;
@@ -54,13 +58,15 @@ fail:
   return st;
 }
 
-// The last known reference is gone: the accumulator falls asleep, unless another thread took a new one through the leaf in between.
+// The last known reference is gone: the accumulator falls asleep, unless another thread took a new one through the leaf
+// in between.
 void em_priv_accumulator_sleep(em_node *n) {
   em_tensor *leaf = ((accumulator *)n)->leaf;
   struct em_node_hooks *hooks = NULL;
   em_node *current = take(leaf->meta);
   uint32_t one = 1;  // em_ref_dec leaves 1 behind when it skips the locked instruction
-  bool last = atomic_load(&n->rc) == 0 || atomic_compare_exchange_strong(&n->rc, &one, 0) || atomic_fetch_sub(&n->rc, 1) == 1;
+  bool last =
+      atomic_load(&n->rc) == 0 || atomic_compare_exchange_strong(&n->rc, &one, 0) || atomic_fetch_sub(&n->rc, 1) == 1;
   if (last) {
     hooks = n->hooks;
     n->hooks = NULL;
@@ -72,7 +78,7 @@ void em_priv_accumulator_sleep(em_node *n) {
 }
 em_tensor *em_priv_accumulate_variable(em_node *n) { return ((accumulator *)n)->leaf; }
 
-// ---- leaf locks: by address, reentrant, and never held against the host's lock -------------------------------------------
+// ---- leaf locks: by address, reentrant, and never held against the host's lock ------------------------------------
 
 #define LOCKS 64
 static struct { void *_Atomic owner; uint32_t depth; char pad[64 - sizeof(void *) - sizeof(uint32_t)]; } locks[LOCKS];
@@ -84,12 +90,14 @@ static void lock_leaf(size_t i) {
     locks[i].depth++;
     return;
   }
-  if (EM_UNLIKELY(!atomic_compare_exchange_strong_explicit(&locks[i].owner, &nobody, me, memory_order_acquire, memory_order_relaxed))) {
+  if (EM_UNLIKELY(!atomic_compare_exchange_strong_explicit(&locks[i].owner, &nobody, me, memory_order_acquire,
+                                                           memory_order_relaxed))) {
     void *token = em_priv_begin_long(true);  // the owner may be waiting for the host's lock
     do {
       sched_yield();
       nobody = NULL;
-    } while (!atomic_compare_exchange_weak_explicit(&locks[i].owner, &nobody, me, memory_order_acquire, memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(&locks[i].owner, &nobody, me, memory_order_acquire,
+                                                    memory_order_relaxed));
     em_priv_end_long(token);
   }
   locks[i].depth = 1;
@@ -107,7 +115,7 @@ static void reset_locks(void) {
 }
 __attribute__((constructor)) static void install(void) { pthread_atfork(NULL, NULL, reset_locks); }
 
-// ---- adding ----------------------------------------------------------------------------------------------------------------
+// ---- adding -------------------------------------------------------------------------------------------------------
 
 // Dense without gaps or repeats in some order of dims: then a gradient has the leaf's strides.
 static bool is_dense(const em_tensor *t) {
@@ -180,7 +188,8 @@ em_status em_priv_accumulate(em_node *n, em_tensor **grad) {
 
 static em_status apply(em_node *n, em_tensor *const *grads, em_tensor **out) {
   (void)out;
-  em_tensor *grad = em_tensor_retain(grads[0]);  // called as a plain function: the caller keeps its reference, so this copies
+  // called as a plain function: the caller keeps its reference, so this copies
+  em_tensor *grad = em_tensor_retain(grads[0]);
   em_status st = em_priv_accumulate(n, &grad);
   em_tensor_release(grad);
   return st;

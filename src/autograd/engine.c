@@ -5,8 +5,8 @@
 //   loop       the ready node with the highest sequence number applies; its outputs are fitted and added to the next
 //              nodes' buffers; a node whose last edge delivered becomes ready
 //
-// How a node finds its record: one run in the process may write `slot` into the nodes themselves; every other run that is
-// active at the same time (another thread, or a hook that calls backward) keeps a hash map of its own.
+// How a node finds its record: one run in the process may write `slot` into the nodes themselves; every other run that
+// is active at the same time (another thread, or a hook that calls backward) keeps a hash map of its own.
 #include "engine.h"
 #include <pthread.h>
 #include <string.h>
@@ -62,7 +62,7 @@ typedef struct task {
   callback *callbacks, **last;
 } task;
 
-// ---- who may write into the nodes -----------------------------------------------------------------------------------------
+// ---- who may write into the nodes ---------------------------------------------------------------------------------
 
 static void *_Atomic writer;      // TLS address of the thread whose run owns the nodes' scratch
 static _Atomic uint64_t next_run = 1;
@@ -118,7 +118,7 @@ bool em_engine_will_run(em_node *n) {
   return r != NULL && (!t->filtered || r->needed);
 }
 
-// ---- the ready heap ---------------------------------------------------------------------------------------------------------
+// ---- the ready heap -----------------------------------------------------------------------------------------------
 
 static em_status push(task *t, uint32_t r) {
   EM_PASS(ARRAY_ROOM(t->heap, t->heap.n + 1));
@@ -142,13 +142,15 @@ static uint32_t pop(task *t) {
   return top;
 }
 
-// ---- gradients: fitting and adding -------------------------------------------------------------------------------------------
+// ---- gradients: fitting and adding --------------------------------------------------------------------------------
 
 static em_status no_fit(const em_input_meta *meta, const em_tensor *grad, const em_node *from, uint32_t i) {
   char got[512], want[512];
-  return em_fail(EM_ERR_RUNTIME, "Function %s returned an invalid gradient at index %u - got %s but expected shape compatible with %s",
+  return em_fail(EM_ERR_RUNTIME,
+                 "Function %s returned an invalid gradient at index %u - got %s but expected shape compatible with %s",
                  from == NULL ? "torch::autograd::GraphRoot" : from->cls->name, i,
-                 em_shape_format(grad->ndim, grad->sizes, got, sizeof got), em_shape_format(meta->ndim, meta->sizes, want, sizeof want));
+                 em_shape_format(grad->ndim, grad->sizes, got, sizeof got),
+                 em_shape_format(meta->ndim, meta->sizes, want, sizeof want));
 }
 static em_status sum_to(const em_input_meta *meta, em_tensor *grad, em_tensor **out) {
   int64_t dims[EM_MAX_DIMS];
@@ -195,7 +197,8 @@ em_status em_engine_fit(const em_input_meta *meta, em_tensor *grad, const em_nod
             from == NULL ? "torch::autograd::GraphRoot" : from->cls->name, i, em_device_format(meta->device, want),
             em_device_format(t->device, got));
   }
-  if (t->dtype != meta->dtype || t->device.type != meta->device.type) {  // the real part too: a cast drops the imaginary one
+  // the real part too: a cast drops the imaginary one
+  if (t->dtype != meta->dtype || t->device.type != meta->device.type) {
     EM_TRY(cast_to(t, meta->dtype, t->device.type == meta->device.type ? EM_DEVICE_NONE : meta->device, &next));
     em_tensor_release(t);
     t = next;
@@ -219,7 +222,8 @@ static em_status add_to_buffer(em_tensor **buffer, em_tensor *grad) {
   }
   em_tensor *sum = NULL;
   em_status st;
-  if (!em_grad_enabled() && em_tensor_is_contiguous(*buffer) && (*buffer)->dtype == grad->dtype && em_priv_sole_owner(*buffer)) {
+  if (!em_grad_enabled() && em_tensor_is_contiguous(*buffer) && (*buffer)->dtype == grad->dtype &&
+      em_priv_sole_owner(*buffer)) {
     st = em_call_add__Tensor(*buffer, grad, em_scalar_int(1));
   } else {
     st = em_call_add_Tensor(*buffer, grad, em_scalar_int(1), &sum);
@@ -232,19 +236,22 @@ static em_status add_to_buffer(em_tensor **buffer, em_tensor *grad) {
   return st;
 }
 
-// ---- set-up -----------------------------------------------------------------------------------------------------------------
+// ---- set-up -------------------------------------------------------------------------------------------------------
 
 static em_status check_given_grad(em_tensor *root, em_tensor *grad, int64_t i) {
   if (!em_tensor_same_sizes(root, grad)) {
     char a[512], b[512];
-    return em_fail(EM_ERR_RUNTIME, "Mismatch in shape: grad_output[%lld] has a shape of torch.Size(%s) and output[%lld] has a shape of "
-                   "torch.Size(%s).", (long long)i, em_shape_format(grad->ndim, grad->sizes, a, sizeof a), (long long)i,
+    return em_fail(EM_ERR_RUNTIME,
+                   "Mismatch in shape: grad_output[%lld] has a shape of torch.Size(%s) and output[%lld] has a shape of "
+                   "torch.Size(%s).",
+                   (long long)i, em_shape_format(grad->ndim, grad->sizes, a, sizeof a), (long long)i,
                    em_shape_format(root->ndim, root->sizes, b, sizeof b));
   }
   if (em_dtype_is_complex(root->dtype) != em_dtype_is_complex(grad->dtype))
-    return em_fail(EM_ERR_RUNTIME, "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in "
-                   "dtype: grad_output[%lld] has a dtype of torch.%s and output[%lld] has a dtype of torch.%s.", (long long)i,
-                   em_dtype_name(grad->dtype), (long long)i, em_dtype_name(root->dtype));
+    return em_fail(EM_ERR_RUNTIME,
+                   "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in "
+                   "dtype: grad_output[%lld] has a dtype of torch.%s and output[%lld] has a dtype of torch.%s.",
+                   (long long)i, em_dtype_name(grad->dtype), (long long)i, em_dtype_name(root->dtype));
   return EM_OK;
 }
 // The gradient that a root starts with; new reference.
@@ -260,9 +267,10 @@ static em_status root_grad(em_tensor *root, em_tensor *given, int64_t i, em_tens
     return em_fail(EM_ERR_RUNTIME, "grad can be implicitly created only for real scalar outputs but got torch.%s",
                    em_dtype_name(root->dtype));
   // One element: without a layer that watches, the one is made directly.
-  if (!((root->keys | em_priv_tls.include) & ~(EM_KEYBIT(EM_KEY_Autograd) | EM_KEYBIT(EM_KEY_Alias) | EM_KEYBIT(EM_KEY_CPU)))) {
-    EM_PASS(em_tensor_new(root->ndim, root->sizes, root->dtype, root->device, out));
-    return em_scalar_store(em_scalar_double(1), root->dtype, em_tensor_data(*out));
+  if (!((root->keys | em_priv_tls.include) &
+        ~(EM_KEYBIT(EM_KEY_Autograd) | EM_KEYBIT(EM_KEY_Alias) | EM_KEYBIT(EM_KEY_CPU)))) {
+    EM_PASS(em_tensor_from_scalar(em_scalar_double(1), root->dtype, root->device, out));
+    return root->ndim == 0 ? EM_OK : em_tensor_set_window(*out, root->ndim, root->sizes, NULL, 0);
   }
   return em_call_ones_like(root, EM_DTYPE_NONE, -1, EM_DEVICE_NONE, -1, EM_FORMAT_PRESERVE, out);
 }
@@ -328,7 +336,8 @@ static em_status filter(task *t) {
 
 // Edges of the inputs. A leaf that never took part has none: its gradient stays undefined.
 static em_status find_inputs(task *t, em_tensor *const *inputs, int64_t m) {
-  if ((t->inputs = em_alloc_zeroed((size_t)m * sizeof *t->inputs)) == NULL) return EM_NOMEM((size_t)m * sizeof *t->inputs);
+  if ((t->inputs = em_alloc_zeroed((size_t)m * sizeof *t->inputs)) == NULL)
+    return EM_NOMEM((size_t)m * sizeof *t->inputs);
   t->ninputs = m;
   t->filtered = true;
   for (int64_t k = 0; k < m; k++) {
@@ -348,7 +357,7 @@ static void mark_inputs(task *t) {
   }
 }
 
-// ---- the loop -----------------------------------------------------------------------------------------------------------------
+// ---- the loop -----------------------------------------------------------------------------------------------------
 
 static em_status tensor_hooks(em_node *n, em_tensor **grads) {
   if (n->cls == &em_class_accumulate_grad) return em_priv_run_leaf_hooks(em_priv_accumulate_variable(n), grads);
@@ -472,7 +481,8 @@ static em_status evaluate(task *t, record *r) {
     n->cls->release_saved(n);
     n->flags |= EM_NODE_RELEASED;
   }
-  // The node's own gradients go before they are delivered on: a gradient that passed through is then owned by its buffer alone.
+  // The node's own gradients go before they are delivered on: a gradient that passed through is then owned by its
+  // buffer alone.
   for (uint32_t j = 0; j < n->n_inputs; j++) EM_CLEAR_TENSOR(&grads[j]);
   if (st == EM_OK) st = deliver(t, n, outs);
   for (uint32_t e = 0; e < n->n_edges; e++) em_tensor_release(outs[e]);
@@ -501,8 +511,10 @@ static em_status check_results(task *t, em_tensor *const *inputs) {
     if (t->opt.materialize) {
       EM_PASS(em_call_zeros_like(inputs[k], EM_DTYPE_NONE, -1, EM_DEVICE_NONE, -1, EM_FORMAT_NONE, &t->results[k]));
     } else if (!t->opt.allow_unused) {
-      return em_fail(EM_ERR_RUNTIME, "The differentiated Tensor at index %lld appears to not have been used in the graph. Set "
-                     "allow_unused=True if this is the desired behavior.", (long long)k);
+      return em_fail(EM_ERR_RUNTIME,
+                     "The differentiated Tensor at index %lld appears to not have been used in the graph. Set "
+                     "allow_unused=True if this is the desired behavior.",
+                     (long long)k);
     }
   }
   return EM_OK;
@@ -526,8 +538,8 @@ static void task_end(task *t, em_edge *roots, int64_t n) {
   ARRAY_FREE(t->heap);
 }
 
-em_status em_engine_run(em_tensor *const *roots, em_tensor *const *root_grads, int64_t n, em_tensor *const *inputs, int64_t m,
-                        em_backward_options opt, em_tensor **results) {
+em_status em_engine_run(em_tensor *const *roots, em_tensor *const *root_grads, int64_t n, em_tensor *const *inputs,
+                        int64_t m, em_backward_options opt, em_tensor **results) {
   task t;
   t.outer = em_priv_tls.engine;
   t.opt = opt;
@@ -558,7 +570,8 @@ em_status em_engine_run(em_tensor *const *roots, em_tensor *const *root_grads, i
   em_guard guard = em_priv_set_recording(opt.create_graph);
   em_priv_tls.engine = &t;
   em_priv_tls.wants = NULL;
-  for (int64_t i = 0; i < n; i++) EM_TRY(add_root(&t, roots[i], root_grads == NULL ? NULL : root_grads[i], i, &edges[i]));
+  for (int64_t i = 0; i < n; i++)
+    EM_TRY(add_root(&t, roots[i], root_grads == NULL ? NULL : root_grads[i], i, &edges[i]));
   if (m > 0) EM_TRY(find_inputs(&t, inputs, m));
   EM_TRY(discover(&t));
   if (m > 0) {

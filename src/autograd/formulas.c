@@ -18,7 +18,7 @@ static em_status same(em_tensor *t, em_tensor **out) {
   return EM_OK;
 }
 
-// ---- numbers ------------------------------------------------------------------------------------------------------------
+// ---- numbers ------------------------------------------------------------------------------------------------------
 
 static em_scalar combine(em_scalar a, em_scalar b, int sign) {
   if (a.kind == EM_SCALAR_COMPLEX || b.kind == EM_SCALAR_COMPLEX) {
@@ -40,7 +40,9 @@ em_status formula_scale(em_tensor *t, em_scalar s, em_tensor **out) {
   if (s.kind != EM_SCALAR_COMPLEX && em_scalar_to_double(s) == 1.0) return same(t, out);
   return em_call_mul_Scalar(t, s, out);
 }
-em_status formula_subtract_from(em_scalar s, em_tensor *t, em_tensor **out) { return em_call_rsub_Scalar(t, s, em_scalar_int(1), out); }
+em_status formula_subtract_from(em_scalar s, em_tensor *t, em_tensor **out) {
+  return em_call_rsub_Scalar(t, s, em_scalar_int(1), out);
+}
 em_status formula_conj(em_tensor *t, em_tensor **out) {
   if (!em_dtype_is_complex(t->dtype)) return same(t, out);
   return em_call_conj_physical(t, out);
@@ -69,7 +71,7 @@ static em_status sum_over(em_tensor *t, em_ints dims, em_tensor **out) {
   return em_call_sum_dim_IntList(t, dims, true, EM_DTYPE_NONE, out);
 }
 
-// ---- arithmetic -----------------------------------------------------------------------------------------------------------
+// ---- arithmetic ---------------------------------------------------------------------------------------------------
 
 em_status formula_div_self(em_tensor *grad, em_tensor *other, const char *mode, em_tensor **out) {
   if (mode != NULL) return zeros_like(grad, out);
@@ -120,7 +122,8 @@ static em_status not_negative(em_tensor *t, em_tensor **out) {
   else EM_PASS(same(t, &re));
   return em_call_ge_Scalar(re, em_scalar_int(0), out);
 }
-em_status formula_pow_exponent(em_tensor *grad, em_tensor *self, em_tensor *exponent, em_tensor *result, em_tensor **out) {
+em_status formula_pow_exponent(em_tensor *grad, em_tensor *self, em_tensor *exponent, em_tensor *result,
+                               em_tensor **out) {
   OWN ge = NULL;
   OWN zero = NULL;
   OWN flat = NULL;
@@ -137,7 +140,8 @@ em_status formula_pow_exponent(em_tensor *grad, em_tensor *self, em_tensor *expo
   EM_PASS(em_call_where_ScalarSelf(flat, em_scalar_double(0), c, &w));
   return em_call_mul_Tensor(grad, w, out);
 }
-em_status formula_pow_scalar_base(em_tensor *grad, em_scalar base, em_tensor *exponent, em_tensor *result, em_tensor **out) {
+em_status formula_pow_scalar_base(em_tensor *grad, em_scalar base, em_tensor *exponent, em_tensor *result,
+                                  em_tensor **out) {
   em_c128 b = em_scalar_to_c128(base);
   em_scalar log_base = base.kind == EM_SCALAR_COMPLEX || em_dtype_is_complex(exponent->dtype)
                            ? em_scalar_complex(log(hypot(b.re, b.im)), atan2(b.im, b.re)) : em_scalar_double(log(b.re));
@@ -196,8 +200,8 @@ em_status formula_clamp_tensor(em_tensor *grad, em_tensor *self, em_tensor *min,
   return em_call_where_ScalarOther(both != NULL ? both : ge != NULL ? ge : le, grad, em_scalar_int(0), out);
 }
 // The upper bound wins where the bounds cross.
-em_status formula_clamp_bounds(em_tensor *grad, em_tensor *self, em_tensor *min, em_tensor *max, em_bools mask, em_tensor **gmin,
-                               em_tensor **gmax) {
+em_status formula_clamp_bounds(em_tensor *grad, em_tensor *self, em_tensor *min, em_tensor *max, em_bools mask,
+                               em_tensor **gmin, em_tensor **gmax) {
   OWN crossed = NULL;
   OWN ordered = NULL;
   if (min != NULL && max != NULL) {
@@ -221,7 +225,7 @@ em_status formula_clamp_bounds(em_tensor *grad, em_tensor *self, em_tensor *min,
   return EM_OK;
 }
 
-// ---- second derivatives -----------------------------------------------------------------------------------------------------
+// ---- second derivatives -------------------------------------------------------------------------------------------
 
 // grad * grad_output * d
 static em_status times_both(em_tensor *grad, em_tensor *grad_output, em_tensor *d, em_tensor **out) {
@@ -280,7 +284,8 @@ static em_status gelu_tanh_curvature(em_tensor *x, em_tensor **out) {
   EM_PASS(em_call_sub_Tensor(first, last, em_scalar_int(1), &sum));
   return em_call_mul_Tensor(s, sum, out);
 }
-em_status formula_gelu_second(em_tensor *grad, em_tensor *grad_output, em_tensor *self, const char *approximate, em_tensor **out) {
+em_status formula_gelu_second(em_tensor *grad, em_tensor *grad_output, em_tensor *self, const char *approximate,
+                              em_tensor **out) {
   OWN d = NULL;
   if (strcmp(approximate, "tanh") == 0) EM_PASS(gelu_tanh_curvature(self, &d));
   else EM_PASS(gelu_curvature(self, &d));
@@ -304,8 +309,8 @@ em_status formula_silu_second(em_tensor *grad, em_tensor *grad_output, em_tensor
   EM_PASS(em_call_mul_Tensor(slope, c, &d));
   return times_both(grad, grad_output, d, out);
 }
-em_status formula_elu_second(em_tensor *grad, em_tensor *grad_output, em_scalar alpha, em_scalar scale, em_scalar input_scale,
-                             bool is_result, em_tensor *x, em_tensor **out) {
+em_status formula_elu_second(em_tensor *grad, em_tensor *grad_output, em_scalar alpha, em_scalar scale,
+                             em_scalar input_scale, bool is_result, em_tensor *x, em_tensor **out) {
   double a = em_scalar_to_double(alpha), s = em_scalar_to_double(scale), i = em_scalar_to_double(input_scale);
   OWN g = NULL;
   OWN e = NULL;
@@ -325,8 +330,8 @@ em_status formula_elu_second(em_tensor *grad, em_tensor *grad_output, em_scalar 
   EM_PASS(em_call_le_Scalar(x, em_scalar_int(0), &below));
   return em_call_where_ScalarOther(below, d, em_scalar_int(0), out);
 }
-em_status formula_softplus_second(em_tensor *grad, em_tensor *grad_output, em_tensor *self, em_scalar beta, em_scalar threshold,
-                                  em_tensor **out) {
+em_status formula_softplus_second(em_tensor *grad, em_tensor *grad_output, em_tensor *self, em_scalar beta,
+                                  em_scalar threshold, em_tensor **out) {
   OWN z = NULL;
   OWN s = NULL;
   OWN one_s = NULL;
@@ -344,7 +349,8 @@ em_status formula_softplus_second(em_tensor *grad, em_tensor *grad_output, em_te
   return em_call_masked_fill_Scalar(r, linear, em_scalar_int(0), out);
 }
 // v g - v sum(g y) - g sum(v y)
-em_status formula_softmax_second(em_tensor *grad, em_tensor *grad_output, em_tensor *output, int64_t dim, em_tensor **out) {
+em_status formula_softmax_second(em_tensor *grad, em_tensor *grad_output, em_tensor *output, int64_t dim,
+                                 em_tensor **out) {
   OWN vg = NULL;
   OWN gy = NULL;
   OWN vy = NULL;
@@ -364,7 +370,8 @@ em_status formula_softmax_second(em_tensor *grad, em_tensor *grad_output, em_ten
   return em_call_sub_Tensor(c, b, em_scalar_int(1), out);
 }
 enum { REDUCE_NONE, REDUCE_MEAN, REDUCE_SUM };
-em_status formula_mse_grad_output(em_tensor *grad, em_tensor *self, em_tensor *target, int64_t reduction, em_tensor **out) {
+em_status formula_mse_grad_output(em_tensor *grad, em_tensor *self, em_tensor *target, int64_t reduction,
+                                  em_tensor **out) {
   OWN d = NULL;
   OWN d2 = NULL;
   OWN g = NULL;
@@ -381,8 +388,8 @@ em_status formula_mse_second(em_tensor *grad, em_tensor *grad_output, int64_t re
   return em_call_mul_Scalar(g, em_scalar_double(reduction == REDUCE_MEAN ? 2.0 / (double)g->numel : 2.0), out);
 }
 // The first derivative is linear in grad_output: its transpose is the loss itself.
-em_status formula_nll_second(em_tensor *grad, em_tensor *target, em_tensor *weight, int64_t reduction, int64_t ignore_index,
-                             em_tensor **out) {
+em_status formula_nll_second(em_tensor *grad, em_tensor *target, em_tensor *weight, int64_t reduction,
+                             int64_t ignore_index, em_tensor **out) {
   OWN total = NULL;
   return em_call_nll_loss_forward(grad, target, weight, reduction, ignore_index, out, &total);
 }
@@ -406,7 +413,7 @@ em_status formula_embedding_second(em_tensor *grad, em_tensor *indices, int64_t 
   return em_call_reshape(kept != NULL ? kept : rows, (em_ints){sizes, n}, out);
 }
 
-// ---- reductions ---------------------------------------------------------------------------------------------------------------
+// ---- reductions ---------------------------------------------------------------------------------------------------
 
 // Which dims were reduced: none named means all. Returns how many elements each result came from.
 static int64_t reduced_dims(em_ints sizes, em_ints dims, bool *reduced) {
@@ -442,10 +449,12 @@ em_status formula_mean(em_tensor *grad, em_ints sizes, em_ints dims, bool keepdi
   EM_PASS(formula_sum(grad, sizes, dims, keepdim, &g));
   return em_call_div_Scalar(g, em_scalar_int(count), out);
 }
-em_status formula_var(em_tensor *grad, em_tensor *self, em_ints dims, em_scalar correction, bool keepdim, em_tensor **out) {
+em_status formula_var(em_tensor *grad, em_tensor *self, em_ints dims, em_scalar correction, bool keepdim,
+                      em_tensor **out) {
   bool reduced[EM_MAX_DIMS];
   em_ints sizes = {self->sizes, self->ndim};
-  double n = (double)reduced_dims(sizes, dims, reduced) - (em_scalar_given(correction) ? em_scalar_to_double(correction) : 1);
+  double n =
+      (double)reduced_dims(sizes, dims, reduced) - (em_scalar_given(correction) ? em_scalar_to_double(correction) : 1);
   OWN g = NULL;
   OWN scaled = NULL;
   OWN mean = NULL;
@@ -456,8 +465,8 @@ em_status formula_var(em_tensor *grad, em_tensor *self, em_ints dims, em_scalar 
   EM_PASS(em_call_sub_Tensor(self, mean, em_scalar_int(1), &d));
   return em_call_mul_Tensor(scaled, d, out);
 }
-em_status formula_std(em_tensor *grad, em_tensor *self, em_tensor *result, em_ints dims, em_scalar correction, bool keepdim,
-                      em_tensor **out) {
+em_status formula_std(em_tensor *grad, em_tensor *self, em_tensor *result, em_ints dims, em_scalar correction,
+                      bool keepdim, em_tensor **out) {
   OWN twice = NULL;
   OWN q = NULL;
   OWN zero = NULL;
@@ -469,7 +478,8 @@ em_status formula_std(em_tensor *grad, em_tensor *self, em_tensor *result, em_in
   return formula_var(g, self, dims, correction, keepdim, out);
 }
 // The elements that equal the extreme (nan equals nan here) share the gradient evenly.
-em_status formula_extremes(em_tensor *grad, em_tensor *self, em_tensor *result, em_ints dims, bool keepdim, em_tensor **out) {
+em_status formula_extremes(em_tensor *grad, em_tensor *self, em_tensor *result, em_ints dims, bool keepdim,
+                           em_tensor **out) {
   em_ints sizes = {self->sizes, self->ndim};
   OWN g = NULL;
   OWN r = NULL;
@@ -491,7 +501,8 @@ em_status formula_extremes(em_tensor *grad, em_tensor *self, em_tensor *result, 
   EM_PASS(em_call_div_Tensor(g, count, &share));
   return em_call_mul_Tensor(share, mask, out);
 }
-em_status formula_selected(em_tensor *grad, int64_t dim, em_tensor *indices, em_ints sizes, bool keepdim, em_tensor **out) {
+em_status formula_selected(em_tensor *grad, int64_t dim, em_tensor *indices, em_ints sizes, bool keepdim,
+                           em_tensor **out) {
   if (sizes.n == 0) return same(grad, out);
   OWN g = NULL;
   OWN i = NULL;
@@ -506,7 +517,8 @@ em_status formula_selected(em_tensor *grad, int64_t dim, em_tensor *indices, em_
   EM_PASS(new_zeros(grad, sizes, &z));
   return em_call_scatter_src(z, dim, i, g, out);
 }
-em_status formula_logsumexp(em_tensor *grad, em_tensor *self, em_tensor *result, em_ints dims, bool keepdim, em_tensor **out) {
+em_status formula_logsumexp(em_tensor *grad, em_tensor *self, em_tensor *result, em_ints dims, bool keepdim,
+                            em_tensor **out) {
   em_ints sizes = {self->sizes, self->ndim};
   OWN g = NULL;
   OWN r = NULL;
@@ -519,7 +531,7 @@ em_status formula_logsumexp(em_tensor *grad, em_tensor *self, em_tensor *result,
   return em_call_mul_Tensor(g, e, out);
 }
 
-// ---- views and joins ------------------------------------------------------------------------------------------------------------
+// ---- views and joins ----------------------------------------------------------------------------------------------
 
 em_status formula_sum_to(em_tensor *grad, em_ints sizes, em_tensor **out) {
   em_input_meta meta = {.known = 1, .dtype = grad->dtype, .device = grad->device, .ndim = (uint8_t)sizes.n};
@@ -569,8 +581,8 @@ static em_status spread(em_tensor *t, int64_t n, em_ints size, em_ints stride, i
   EM_PASS(em_call_reshape(t, EM_INTS(-1), &values));
   return em_call_index_add(flat, 0, index, values, em_scalar_int(1), out);
 }
-em_status formula_as_strided(em_tensor *grad, em_ints in_size, em_ints in_stride, int64_t in_offset, em_ints size, em_ints stride,
-                             em_opt_int offset, em_tensor **out) {
+em_status formula_as_strided(em_tensor *grad, em_ints in_size, em_ints in_stride, int64_t in_offset, em_ints size,
+                             em_ints stride, em_opt_int offset, em_tensor **out) {
   int64_t out_offset = offset.has ? offset.v : in_offset, low = out_offset < in_offset ? out_offset : in_offset;
   int64_t n = extent(size, stride, out_offset - low), m = extent(in_size, in_stride, in_offset - low);
   if (n == 0 || m == 0) return new_zeros(grad, in_size, out);
@@ -602,7 +614,8 @@ em_status formula_select(em_tensor *grad, em_ints sizes, int64_t dim, int64_t in
   EM_PASS(em_call_copy_(window, grad, false));
   return move(&z, out);
 }
-em_status formula_slice(em_tensor *grad, em_ints sizes, int64_t dim, em_opt_int start, em_opt_int end, int64_t step, em_tensor **out) {
+em_status formula_slice(em_tensor *grad, em_ints sizes, int64_t dim, em_opt_int start, em_opt_int end, int64_t step,
+                        em_tensor **out) {
   OWN z = NULL;
   OWN window = NULL;
   EM_PASS(new_zeros(grad, sizes, &z));
@@ -610,7 +623,8 @@ em_status formula_slice(em_tensor *grad, em_ints sizes, int64_t dim, em_opt_int 
   EM_PASS(em_call_copy_(window, grad, false));
   return move(&z, out);
 }
-em_status formula_diagonal(em_tensor *grad, em_ints sizes, int64_t offset, int64_t dim1, int64_t dim2, em_tensor **out) {
+em_status formula_diagonal(em_tensor *grad, em_ints sizes, int64_t offset, int64_t dim1, int64_t dim2,
+                           em_tensor **out) {
   OWN z = NULL;
   OWN window = NULL;
   EM_PASS(new_zeros(grad, sizes, &z));
@@ -691,7 +705,7 @@ em_status formula_cat(em_tensor *grad, em_ints lengths, int64_t dim, em_tensor_l
   return st;
 }
 
-// ---- indexing and layers -----------------------------------------------------------------------------------------------------------
+// ---- indexing and layers ------------------------------------------------------------------------------------------
 
 em_status formula_masked_select(em_tensor *grad, em_ints sizes, em_tensor *mask, em_tensor **out) {
   em_shape shape = {.ndim = (int)sizes.n};

@@ -1,6 +1,6 @@
-// formulas.h: what derivatives.yaml calls where its language is too small: loops over dims, choices, constants. Everything here is
-// made of operators, so second derivatives, other dtypes and other devices come along. The generator reads the prototypes: arguments
-// are borrowed, results new references; `const em_node *` receives the running node.
+// formulas.h: what derivatives.yaml calls where its language is too small: loops over dims, choices, constants.
+// Everything here is made of operators, so second derivatives, other dtypes and other devices come along. The generator
+// reads the prototypes: arguments are borrowed, results new references; `const em_node *` receives the running node.
 #ifndef EMBER_AUTOGRAD_FORMULAS_H
 #define EMBER_AUTOGRAD_FORMULAS_H
 #include <string.h>
@@ -20,51 +20,65 @@ EM_PRIV em_status formula_grad(const em_node *node, int64_t j, em_tensor *grad, 
 
 // --- arithmetic
 EM_PRIV em_status formula_div_self(em_tensor *grad, em_tensor *other, const char *mode, em_tensor **out);
-EM_PRIV em_status formula_div_other(em_tensor *grad, em_tensor *self, em_tensor *other, const char *mode, em_tensor **out);
+EM_PRIV em_status formula_div_other(em_tensor *grad, em_tensor *self, em_tensor *other, const char *mode,
+                                    em_tensor **out);
 EM_PRIV em_status formula_pow_scalar(em_tensor *grad, em_tensor *self, em_scalar exponent, em_tensor **out);
 EM_PRIV em_status formula_pow_self(em_tensor *grad, em_tensor *self, em_tensor *exponent, em_tensor **out);
-EM_PRIV em_status formula_pow_exponent(em_tensor *grad, em_tensor *self, em_tensor *exponent, em_tensor *result, em_tensor **out);
-EM_PRIV em_status formula_pow_scalar_base(em_tensor *grad, em_scalar base, em_tensor *exponent, em_tensor *result, em_tensor **out);
+EM_PRIV em_status formula_pow_exponent(em_tensor *grad, em_tensor *self, em_tensor *exponent, em_tensor *result,
+                                       em_tensor **out);
+EM_PRIV em_status formula_pow_scalar_base(em_tensor *grad, em_scalar base, em_tensor *exponent, em_tensor *result,
+                                          em_tensor **out);
 EM_PRIV em_status formula_larger(em_tensor *grad, em_tensor *self, em_tensor *other, em_tensor **out);  // ties share
 EM_PRIV em_status formula_fmax(em_tensor *grad, em_tensor *self, em_tensor *other, bool first, em_tensor **out);
 EM_PRIV em_status formula_clamp(em_tensor *grad, em_tensor *self, em_scalar min, em_scalar max, em_tensor **out);
-EM_PRIV em_status formula_clamp_tensor(em_tensor *grad, em_tensor *self, em_tensor *min, em_tensor *max, em_tensor **out);
+EM_PRIV em_status formula_clamp_tensor(em_tensor *grad, em_tensor *self, em_tensor *min, em_tensor *max,
+                                       em_tensor **out);
 EM_PRIV em_status formula_clamp_bounds(em_tensor *grad, em_tensor *self, em_tensor *min, em_tensor *max, em_bools mask,
                                        em_tensor **gmin, em_tensor **gmax);
 
 // --- second derivatives: grad is the gradient of the first derivative, grad_output what went into it
-EM_PRIV em_status formula_gelu_second(em_tensor *grad, em_tensor *grad_output, em_tensor *self, const char *approximate, em_tensor **out);
+EM_PRIV em_status formula_gelu_second(em_tensor *grad, em_tensor *grad_output, em_tensor *self, const char *approximate,
+                                      em_tensor **out);
 EM_PRIV em_status formula_silu_second(em_tensor *grad, em_tensor *grad_output, em_tensor *self, em_tensor **out);
-EM_PRIV em_status formula_elu_second(em_tensor *grad, em_tensor *grad_output, em_scalar alpha, em_scalar scale, em_scalar input_scale,
-                                     bool is_result, em_tensor *x, em_tensor **out);
-EM_PRIV em_status formula_softplus_second(em_tensor *grad, em_tensor *grad_output, em_tensor *self, em_scalar beta, em_scalar threshold,
+EM_PRIV em_status formula_elu_second(em_tensor *grad, em_tensor *grad_output, em_scalar alpha, em_scalar scale,
+                                     em_scalar input_scale, bool is_result, em_tensor *x, em_tensor **out);
+EM_PRIV em_status formula_softplus_second(em_tensor *grad, em_tensor *grad_output, em_tensor *self, em_scalar beta,
+                                          em_scalar threshold, em_tensor **out);
+EM_PRIV em_status formula_softmax_second(em_tensor *grad, em_tensor *grad_output, em_tensor *output, int64_t dim,
+                                         em_tensor **out);
+EM_PRIV em_status formula_mse_grad_output(em_tensor *grad, em_tensor *self, em_tensor *target, int64_t reduction,
                                           em_tensor **out);
-EM_PRIV em_status formula_softmax_second(em_tensor *grad, em_tensor *grad_output, em_tensor *output, int64_t dim, em_tensor **out);
-EM_PRIV em_status formula_mse_grad_output(em_tensor *grad, em_tensor *self, em_tensor *target, int64_t reduction, em_tensor **out);
 EM_PRIV em_status formula_mse_second(em_tensor *grad, em_tensor *grad_output, int64_t reduction, em_tensor **out);
-EM_PRIV em_status formula_nll_second(em_tensor *grad, em_tensor *target, em_tensor *weight, int64_t reduction, int64_t ignore_index,
-                                     em_tensor **out);
+EM_PRIV em_status formula_nll_second(em_tensor *grad, em_tensor *target, em_tensor *weight, int64_t reduction,
+                                     int64_t ignore_index, em_tensor **out);
 EM_PRIV em_status formula_embedding_second(em_tensor *grad, em_tensor *indices, int64_t padding_idx, em_tensor **out);
 
 // --- reductions
 EM_PRIV em_status formula_sum(em_tensor *grad, em_ints sizes, em_ints dims, bool keepdim, em_tensor **out);
 EM_PRIV em_status formula_mean(em_tensor *grad, em_ints sizes, em_ints dims, bool keepdim, em_tensor **out);
-EM_PRIV em_status formula_var(em_tensor *grad, em_tensor *self, em_ints dims, em_scalar correction, bool keepdim, em_tensor **out);
-EM_PRIV em_status formula_std(em_tensor *grad, em_tensor *self, em_tensor *result, em_ints dims, em_scalar correction, bool keepdim,
+EM_PRIV em_status formula_var(em_tensor *grad, em_tensor *self, em_ints dims, em_scalar correction, bool keepdim,
                               em_tensor **out);
-EM_PRIV em_status formula_extremes(em_tensor *grad, em_tensor *self, em_tensor *result, em_ints dims, bool keepdim, em_tensor **out);
-EM_PRIV em_status formula_selected(em_tensor *grad, int64_t dim, em_tensor *indices, em_ints sizes, bool keepdim, em_tensor **out);
-EM_PRIV em_status formula_logsumexp(em_tensor *grad, em_tensor *self, em_tensor *result, em_ints dims, bool keepdim, em_tensor **out);
+EM_PRIV em_status formula_std(em_tensor *grad, em_tensor *self, em_tensor *result, em_ints dims, em_scalar correction,
+                              bool keepdim, em_tensor **out);
+EM_PRIV em_status formula_extremes(em_tensor *grad, em_tensor *self, em_tensor *result, em_ints dims, bool keepdim,
+                                   em_tensor **out);
+EM_PRIV em_status formula_selected(em_tensor *grad, int64_t dim, em_tensor *indices, em_ints sizes, bool keepdim,
+                                   em_tensor **out);
+EM_PRIV em_status formula_logsumexp(em_tensor *grad, em_tensor *self, em_tensor *result, em_ints dims, bool keepdim,
+                                    em_tensor **out);
 
 // --- views and joins
 EM_PRIV em_status formula_sum_to(em_tensor *grad, em_ints sizes, em_tensor **out);
-EM_PRIV em_status formula_as_strided(em_tensor *grad, em_ints in_size, em_ints in_stride, int64_t in_offset, em_ints size, em_ints stride,
-                                     em_opt_int offset, em_tensor **out);
+EM_PRIV em_status formula_as_strided(em_tensor *grad, em_ints in_size, em_ints in_stride, int64_t in_offset,
+                                     em_ints size, em_ints stride, em_opt_int offset, em_tensor **out);
 EM_PRIV em_status formula_permute(em_tensor *grad, em_ints dims, em_tensor **out);
 EM_PRIV em_status formula_select(em_tensor *grad, em_ints sizes, int64_t dim, int64_t index, em_tensor **out);
-EM_PRIV em_status formula_slice(em_tensor *grad, em_ints sizes, int64_t dim, em_opt_int start, em_opt_int end, int64_t step, em_tensor **out);
-EM_PRIV em_status formula_diagonal(em_tensor *grad, em_ints sizes, int64_t offset, int64_t dim1, int64_t dim2, em_tensor **out);
-EM_PRIV em_status formula_unfold(em_tensor *grad, em_ints sizes, int64_t dim, int64_t size, int64_t step, em_tensor **out);
+EM_PRIV em_status formula_slice(em_tensor *grad, em_ints sizes, int64_t dim, em_opt_int start, em_opt_int end,
+                                int64_t step, em_tensor **out);
+EM_PRIV em_status formula_diagonal(em_tensor *grad, em_ints sizes, int64_t offset, int64_t dim1, int64_t dim2,
+                                   em_tensor **out);
+EM_PRIV em_status formula_unfold(em_tensor *grad, em_ints sizes, int64_t dim, int64_t size, int64_t step,
+                                 em_tensor **out);
 EM_PRIV em_status formula_cat_grads(const em_node *node, em_tensors grads, int64_t dim, em_tensor **out);
 EM_PRIV em_status formula_stack_grads(const em_node *node, em_tensors grads, int64_t dim, em_tensor **out);
 // Sizes of the list's tensors along dim; -1 marks an empty 1-d tensor among others, which cat leaves out.

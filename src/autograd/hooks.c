@@ -87,7 +87,8 @@ static em_status tensor_hooks(em_tensor *t, struct em_tensor_hooks **out) {
 }
 
 em_status em_hook_tensor(em_tensor *t, em_tensor_hook_fn fn, void *context, void (*release)(void *), uint64_t *id) {
-  if (!em_tensor_requires_grad(t)) return em_fail(EM_ERR_RUNTIME, "cannot register a hook on a tensor that doesn't require gradient");
+  if (!em_tensor_requires_grad(t))
+    return em_fail(EM_ERR_RUNTIME, "cannot register a hook on a tensor that doesn't require gradient");
   em_hook h = {.kind = ON_GRAD, .grad = fn, .context = context, .release = release};
   em_node *n;
   EM_PASS(em_tensor_grad_fn(t, &n));
@@ -111,13 +112,16 @@ em_status em_hook_node_post(em_node *n, em_node_posthook_fn fn, void *context, v
   EM_PASS(node_hooks(n, &hooks));
   return append(&hooks->first, (em_hook){.kind = ON_POST, .post = fn, .context = context, .release = release}, id);
 }
-em_status em_hook_accumulate(em_tensor *leaf, em_accumulate_hook_fn fn, void *context, void (*release)(void *), uint64_t *id) {
+em_status em_hook_accumulate(em_tensor *leaf, em_accumulate_hook_fn fn, void *context, void (*release)(void *),
+                             uint64_t *id) {
   if (!em_tensor_requires_grad(leaf))
     return em_fail(EM_ERR_RUNTIME, "cannot register a hook on a tensor that doesn't require gradient");
-  if (!em_tensor_is_leaf(leaf)) return em_fail(EM_ERR_RUNTIME, "post accumulate grad hooks cannot be registered on non-leaf tensors");
+  if (!em_tensor_is_leaf(leaf))
+    return em_fail(EM_ERR_RUNTIME, "post accumulate grad hooks cannot be registered on non-leaf tensors");
   struct em_tensor_hooks *hooks = NULL;
   EM_PASS(tensor_hooks(leaf, &hooks));
-  return append(&hooks->first, (em_hook){.kind = ON_ACCUMULATED, .accumulated = fn, .context = context, .release = release}, id);
+  return append(&hooks->first,
+                (em_hook){.kind = ON_ACCUMULATED, .accumulated = fn, .context = context, .release = release}, id);
 }
 
 void em_hook_remove_tensor(em_tensor *t, uint64_t id) {
@@ -153,7 +157,7 @@ void em_hook_clear_node(em_node *n) {
   list_free(list);
 }
 
-// ---- running ------------------------------------------------------------------------------------------------------------
+// ---- running ------------------------------------------------------------------------------------------------------
 
 #define SNAPSHOT 16
 typedef struct snapshot { em_hook **p, *fixed[SNAPSHOT]; size_t n, cap; } snapshot;
@@ -191,7 +195,8 @@ static em_status run_grad_hook(em_hook *h, em_tensor **grad) {
   return EM_OK;
 }
 
-// Hooks of the tensors that n made, in order of registration; retain_grad's come last so that they see the final gradient.
+// Hooks of the tensors that n made, in order of registration; retain_grad's come last so that they see the final
+// gradient.
 em_status em_priv_run_tensor_hooks(em_node *n, em_tensor **grads) {
   if (n->hooks == NULL) return EM_OK;
   em_status st = EM_OK;
@@ -274,9 +279,9 @@ em_status em_priv_run_post_hooks(em_node *n, em_tensor **outs, em_tensor *const 
   return st;
 }
 
-// ---- retain_grad ----------------------------------------------------------------------------------------------------------
-// The hook lives on the tensor's grad_fn and must not keep the tensor alive: its context is the tensor's meta, borrowed, and the
-// meta takes its hook away when it dies.
+// ---- retain_grad --------------------------------------------------------------------------------------------------
+// The hook lives on the tensor's grad_fn and must not keep the tensor alive: its context is the tensor's meta,
+// borrowed, and the meta takes its hook away when it dies.
 
 static em_status retain(void *context, em_tensor *grad, em_tensor **out) {
   (void)out;
@@ -310,7 +315,8 @@ void em_priv_forget_retained(em_node *n, const em_autograd_meta *meta) {
 }
 
 em_status em_tensor_retain_grad(em_tensor *t) {
-  if (!em_tensor_requires_grad(t)) return em_fail(EM_ERR_RUNTIME, "can't retain_grad on Tensor that has requires_grad=False");
+  if (!em_tensor_requires_grad(t))
+    return em_fail(EM_ERR_RUNTIME, "can't retain_grad on Tensor that has requires_grad=False");
   em_node *n;
   EM_PASS(em_tensor_grad_fn(t, &n));
   if (n == NULL || t->meta->retains_grad) return EM_OK;  // leaves keep theirs anyway

@@ -1,5 +1,6 @@
-// inplace.c: writes into tensors that have a history. What may not be written is refused before the write; after it the written
-// tensor's history is the write's node, or, through a view, the base's history is a CopySlices around that node.
+// inplace.c: writes into tensors that have a history. What may not be written is refused before the write; after it the
+// written tensor's history is the write's node, or, through a view, the base's history is a CopySlices around that
+// node.
 #include <string.h>
 #include "engine.h"
 #include "gen_ops.h"
@@ -7,8 +8,10 @@
 #include "view.h"
 
 em_status em_priv_refuse_inference(void) {
-  return em_fail(EM_ERR_RUNTIME, "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a "
-                 "normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details.");
+  return em_fail(
+      EM_ERR_RUNTIME,
+      "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a "
+      "normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details.");
 }
 
 em_status em_inplace_check(em_tensor *self, bool records, const em_operator *op) {
@@ -18,14 +21,15 @@ em_status em_inplace_check(em_tensor *self, bool records, const em_operator *op)
   if ((self->flags & EM_T_IS_VIEW) && self->meta->view->differentiable) {
     EM_PASS(em_priv_refuse_view(self, false));
     if (em_tensor_requires_grad(self) && em_tensor_is_leaf(self->meta->view->base))
-      return em_fail(EM_ERR_RUNTIME, "a view of a leaf Variable that requires grad is being used in an in-place operation.");
+      return em_fail(EM_ERR_RUNTIME,
+                     "a view of a leaf Variable that requires grad is being used in an in-place operation.");
   }
   if (em_tensor_requires_grad(self) && em_tensor_is_leaf(self))
     return em_fail(EM_ERR_RUNTIME, "a leaf Variable that requires grad is being used in an in-place operation.");
   return EM_OK;
 }
 
-// ---- CopySlices: the history of a base that was written through a view ------------------------------------------------------
+// ---- CopySlices: the history of a base that was written through a view --------------------------------------------
 // edge 0 leads to the base's history before the write; the others are the write's other inputs.
 
 typedef struct copy_slices {
@@ -37,7 +41,9 @@ typedef struct copy_slices {
   uint8_t base_ndim, view_ndim;
 } copy_slices;
 
-static size_t geometry_size(const copy_slices *c) { return sizeof(int64_t) * 2 * ((size_t)c->base_ndim + c->view_ndim); }
+static size_t geometry_size(const copy_slices *c) {
+  return sizeof(int64_t) * 2 * ((size_t)c->base_ndim + c->view_ndim);
+}
 
 // The part of the gradient that was written: copied out, run through the write's node, copied back.
 static em_status apply_inner(copy_slices *c, em_tensor *slice, em_tensor **res, em_tensor **out) {
@@ -67,7 +73,8 @@ static em_status apply(em_node *n, em_tensor *const *grads, em_tensor **out) {
   if (c->fn == NULL) return em_priv_second_time();
   const int64_t *g = c->geometry;
   int b = c->base_ndim, v = c->view_ndim;
-  if (n->n_edges > 8 && (res = em_alloc_zeroed(sizeof *res * n->n_edges)) == NULL) return EM_NOMEM(sizeof *res * n->n_edges);
+  if (n->n_edges > 8 && (res = em_alloc_zeroed(sizeof *res * n->n_edges)) == NULL)
+    return EM_NOMEM(sizeof *res * n->n_edges);
   EM_TRY(em_tensor_new_strided(b, g, g + b, grad->dtype, grad->device, &result));
   EM_TRY(em_call_copy_(result, grad, false));
   EM_TRY(em_priv_replay(c->recipe, v, g + 2 * b, g + 2 * b + v, c->offset, result, &slice));
@@ -121,7 +128,8 @@ static em_status fill(copy_slices *c, em_tensor *self, em_tensor *base, em_node 
 
 em_status em_inplace_rebase(em_tensor *self, em_node *n) {
   if (!em_dtype_is_differentiable(self->dtype)) return EM_OK;
-  if (EM_LIKELY(!(self->flags & EM_T_IS_VIEW)) || !self->meta->view->differentiable) return em_node_set_history(n, 0, self);
+  if (EM_LIKELY(!(self->flags & EM_T_IS_VIEW)) || !self->meta->view->differentiable)
+    return em_node_set_history(n, 0, self);
   EM_PASS(em_priv_fill_input(&n->inputs[0], self));
   em_node *c = em_node_new(&em_class_copy_slices, n->n_edges, 1);
   if (c == NULL) return EM_NOMEM(sizeof(copy_slices));

@@ -19,8 +19,8 @@ void em_priv_forget_retained(em_node *n, const em_autograd_meta *meta);
 
 em_status em_priv_regenerate(em_tensor *view);
 em_status em_priv_refuse_view(em_tensor *view, bool indirect);
-em_status em_priv_replay(const struct em_view_recipe *recipe, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset,
-                         em_tensor *base, em_tensor **out);
+em_status em_priv_replay(const struct em_view_recipe *recipe, int ndim, const int64_t *sizes, const int64_t *strides,
+                         int64_t offset, em_tensor *base, em_tensor **out);
 em_status em_priv_second_time(void) __attribute__((cold));  // "Trying to backward through the graph a second time ..."
 
 // Run at their place by the engine. `grads` are owned entries, replaced in place.
@@ -33,7 +33,8 @@ em_status em_priv_run_accumulate_hooks(em_tensor *leaf);
 
 // Whether the only thing that sees these bytes is this reference.
 static inline bool em_priv_sole_owner(em_tensor *t) {
-  return em_ref_is_one(&t->rc) && t->storage != NULL && em_ref_is_one(&t->storage->rc) && t->meta == NULL && t->pyobj == NULL;
+  return em_ref_is_one(&t->rc) && t->storage != NULL && em_ref_is_one(&t->storage->rc) && t->meta == NULL &&
+         t->pyobj == NULL;
 }
 // Recording on or off for a stretch of code: take the TLS's masks back with em_guard_restore.
 static inline em_guard em_priv_set_recording(bool on) {

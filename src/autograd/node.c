@@ -1,4 +1,5 @@
-// node.c: records of the program that ran: making them, pointing them at each other, and freeing them without recursion.
+// node.c: records of the program that ran: making them, pointing them at each other, and freeing them without
+// recursion.
 #include "node.h"
 #include <string.h>
 #include "gen_ops.h"
@@ -33,9 +34,9 @@ em_node *em_node_new(const em_node_class *cls, uint32_t n_edges, uint32_t n_inpu
   return n;
 }
 
-// ---- freeing ----------------------------------------------------------------------------------------------------------
-// The outermost free drains two lists; frees that happen below it only queue. So neither a long chain, nor saved tensors on
-// which other graphs hang, nor a chain of .grad tensors uses the stack. Dead nodes are linked through
+// ---- freeing ------------------------------------------------------------------------------------------------------
+// The outermost free drains two lists; frees that happen below it only queue. So neither a long chain, nor saved
+// tensors on which other graphs hang, nor a chain of .grad tensors uses the stack. Dead nodes are linked through
 // `run`; dead metas through `accumulator`.
 
 static void destroy_node(em_node *n) {
@@ -107,7 +108,7 @@ static void release_meta(em_autograd_meta *m) {
 }
 __attribute__((constructor)) static void install(void) { em_priv_meta_release = release_meta; }
 
-// ---- edges and history ------------------------------------------------------------------------------------------------
+// ---- edges and history --------------------------------------------------------------------------------------------
 
 em_status em_node_edge_of(em_tensor *t, em_edge *out) {
   out->node = NULL;
@@ -191,7 +192,7 @@ const char *em_node_forward_name(const em_node *n, char *buf, size_t size) {
   return buf;
 }
 
-// ---- the questions that autograd asks of tensors ------------------------------------------------------------------------
+// ---- the questions that autograd asks of tensors ------------------------------------------------------------------
 
 bool em_tensor_is_leaf(em_tensor *t) {
   if (!em_tensor_requires_grad(t)) return true;
@@ -206,13 +207,15 @@ bool em_tensor_is_leaf(em_tensor *t) {
 em_status em_tensor_set_requires_grad(em_tensor *t, bool on) {
   if (!em_tensor_is_leaf(t)) {
     if (on) return EM_OK;
-    return em_fail(EM_ERR_RUNTIME, "you can only change requires_grad flags of leaf variables. If you want to use a computed "
-                                   "variable in a subgraph that doesn't require differentiation use var_no_grad = var.detach().");
+    return em_fail(EM_ERR_RUNTIME,
+                   "you can only change requires_grad flags of leaf variables. If you want to use a computed "
+                   "variable in a subgraph that doesn't require differentiation use var_no_grad = var.detach().");
   }
   if (on && !em_dtype_is_differentiable(t->dtype))
     return em_fail(EM_ERR_RUNTIME, "only Tensors of floating point dtype can require gradients");
   if (on && (t->flags & EM_T_INFERENCE) && !em_priv_tls.inference)
-    return em_fail(EM_ERR_RUNTIME, "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
+    return em_fail(EM_ERR_RUNTIME,
+                   "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
   if (on) {
     em_autograd_meta *meta;  // made here, while one thread sees the tensor: recording may then happen in several
     EM_PASS(em_tensor_meta(t, &meta));
@@ -245,21 +248,29 @@ em_status em_tensor_set_grad(em_tensor *t, em_tensor *grad) {
   }
   if (grad == t) return em_fail(EM_ERR_RUNTIME, "can't assign Variable as its own grad");
   if (grad->dtype != t->dtype)
-    return em_fail(EM_ERR_RUNTIME, "attempting to assign a gradient with dtype '%s' to a tensor with grad_dtype '%s'. The gradient must "
-                   "match the tensor's grad_dtype (defaults to the tensor's dtype). You can set the tensor's grad_dtype attribute with a "
-                   "specific dtype, or None to allow any dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its "
-                   "gradient may break downstream systems that assume they match.",
-                   type_names[grad->dtype], em_dtype_scalar_name(t->dtype));
+    return em_fail(
+        EM_ERR_RUNTIME,
+        "attempting to assign a gradient with dtype '%s' to a tensor with grad_dtype '%s'. The gradient must "
+        "match the tensor's grad_dtype (defaults to the tensor's dtype). You can set the tensor's grad_dtype attribute "
+        "with a "
+        "specific dtype, or None to allow any dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and "
+        "its "
+        "gradient may break downstream systems that assume they match.",
+        type_names[grad->dtype], em_dtype_scalar_name(t->dtype));
   if (grad->device.type != t->device.type) {
     char a[24], b[24];
-    return em_fail(EM_ERR_RUNTIME, "attempting to assign a gradient with device type '%s' to a tensor with device type '%s'. Please "
+    return em_fail(EM_ERR_RUNTIME,
+                   "attempting to assign a gradient with device type '%s' to a tensor with device type '%s'. Please "
                    "ensure that the gradient and the tensor are on the same device",
-                   em_device_format((em_device){grad->device.type, -1}, a), em_device_format((em_device){t->device.type, -1}, b));
+                   em_device_format((em_device){grad->device.type, -1}, a),
+                   em_device_format((em_device){t->device.type, -1}, b));
   }
   if (!em_tensor_same_sizes(t, grad)) {
     char a[512], b[512];
-    return em_fail(EM_ERR_RUNTIME, "attempting to assign a gradient of size '%s' to a tensor of size '%s'. Please ensure that the "
-                   "gradient and the tensor are the same size", em_shape_format(grad->ndim, grad->sizes, a, sizeof a),
+    return em_fail(EM_ERR_RUNTIME,
+                   "attempting to assign a gradient of size '%s' to a tensor of size '%s'. Please ensure that the "
+                   "gradient and the tensor are the same size",
+                   em_shape_format(grad->ndim, grad->sizes, a, sizeof a),
                    em_shape_format(t->ndim, t->sizes, b, sizeof b));
   }
   em_autograd_meta *meta;

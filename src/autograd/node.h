@@ -1,5 +1,5 @@
-// node.h: the recorded program. A node is one record: which operator ran, what it saved, and which records made its inputs.
-// Nodes, their edges and their input metadata are one block. A record is never overwritten.
+// node.h: the recorded program. A node is one record: which operator ran, what it saved, and which records made its
+// inputs. Nodes, their edges and their input metadata are one block. A record is never overwritten.
 //
 //   forward:  outputs = op(inputs)         one node for the call
 //   edges[i]:  where the gradient of the i-th differentiable input goes (node NULL: nowhere)
@@ -35,8 +35,8 @@ typedef struct em_saved_field {
 
 typedef struct em_node_class {
   const char *name;      // "AddBackward0"; the Python type is named by what follows the last "::"
-  // grads[n_inputs] borrowed, NULL is undefined; out[n_edges] starts as NULLs and receives new references. Only edges that
-  // em_node_wants need filling. The engine sums to size, casts and checks afterwards: formulas need not.
+  // grads[n_inputs] borrowed, NULL is undefined; out[n_edges] starts as NULLs and receives new references. Only edges
+  // that em_node_wants need filling. The engine sums to size, casts and checks afterwards: formulas need not.
   em_status (*apply)(em_node *node, em_tensor *const *grads, em_tensor **out);
   void (*release_saved)(em_node *node);  // drops saved values (after backward without retain_graph); may run twice
   void (*destroy)(em_node *node);        // frees what else the node owns (attributes on the heap); saved were released
@@ -44,7 +44,8 @@ typedef struct em_node_class {
   uint16_t nfields;
   uint16_t size;         // bytes of the node struct without edges and input metadata
   const char *where;     // row that it came from, "derivatives.yaml:12"
-  uint8_t always_runs;   // apply even when all incoming gradients are NULL (custom functions that don't materialize, hooks)
+  // apply even when all incoming gradients are NULL (custom functions that don't materialize, hooks)
+  uint8_t always_runs;
 } em_node_class;
 
 struct em_node_hooks;
@@ -60,24 +61,28 @@ struct em_node {
   void *pyobj;                 // the Python node object, borrowed, or NULL
   em_value *anomaly;           // owned Python traceback in anomaly mode, or NULL
   em_node *anomaly_parent;     // owned
-  // Engine scratch: this node's place in the one run that may write here (engine.c). Valid only if `run` is that run's id.
+  // Engine scratch: this node's place in the one run that may write here (engine.c). Valid only if `run` is that run's
+  // id.
   uint64_t run;
   uint32_t slot;
 };
 enum { EM_NODE_RELEASED = 1 /* saved values are gone */, EM_NODE_NEEDED_TWICE = 2 };
 
-// In anomaly mode the host records where the node was made (sets n->anomaly), and tells it when the node's backward fails.
+// In anomaly mode the host records where the node was made (sets n->anomaly), and tells it when the node's backward
+// fails.
 EM_PRIV extern void (*em_priv_anomaly_record)(em_node *n);
 EM_PRIV extern void (*em_priv_anomaly_report)(em_node *n);
 // Name for messages about the forward call: "Add" of "AddBackward0". Writes into buf, returns it.
 EM_PRIV const char *em_node_forward_name(const em_node *n, char *buf, size_t size);
 
-// One block: node struct (cls->size, zeroed after the header), then edges, then input metadata. New reference. NULL: no memory.
+// One block: node struct (cls->size, zeroed after the header), then edges, then input metadata. New reference. NULL: no
+// memory.
 EM_PRIV em_node *em_node_new(const em_node_class *cls, uint32_t n_edges, uint32_t n_inputs);
 EM_PRIV void em_node_free(em_node *n);  // iterative: never recurses along edges, however deep the graph
 static inline em_node *em_node_retain(em_node *n) { if (n != NULL) em_ref_inc(&n->rc); return n; }
 static inline void em_node_release(em_node *n) { if (n != NULL && em_ref_dec(&n->rc)) em_node_free(n); }
-// Points edge i at whatever made t (its grad_fn, or its AccumulateGrad for a leaf); nowhere when t is NULL or needs no gradient.
+// Points edge i at whatever made t (its grad_fn, or its AccumulateGrad for a leaf); nowhere when t is NULL or needs no
+// gradient.
 EM_PRIV em_status em_node_set_edge(em_node *n, uint32_t i, em_tensor *t);
 EM_PRIV em_status em_node_edge_of(em_tensor *t, em_edge *out);  // new reference in out->node, or NULL node
 // Forward, while recording: some gradient will leave through edge i. Decides what is saved.
@@ -86,14 +91,15 @@ static inline bool em_node_has_edge(const em_node *n, uint32_t i) { return n->ed
 static inline bool em_node_wants(const em_node *n, uint32_t i) {
   return n->edges[i].node != NULL && (em_priv_tls.wants == NULL || em_priv_tls.wants[i]);
 }
-// Makes t the j-th output of n: grad_fn, output_nr, Autograd key, input metadata. Steals no references (n is retained). Integer dtypes
-// are left alone: no gradient flows through them.
+// Makes t the j-th output of n: grad_fn, output_nr, Autograd key, input metadata. Steals no references (n is retained).
+// Integer dtypes are left alone: no gradient flows through them.
 EM_PRIV em_status em_node_set_history(em_node *n, uint32_t j, em_tensor *t);
 // The same for the usual case of one output: takes over the caller's reference to n, also when it fails.
 EM_PRIV em_status em_node_give_history(em_node *n, em_tensor *t);
 
 // --- the questions that autograd asks of tensors
-EM_PRIV em_status em_tensor_grad_fn(em_tensor *t, em_node **borrowed);  // regenerates a view's when its base was written
+// regenerates a view's when its base was written
+EM_PRIV em_status em_tensor_grad_fn(em_tensor *t, em_node **borrowed);
 EM_PRIV bool em_tensor_requires_grad_view(em_tensor *t);                // slow part: views
 static inline bool em_tensor_requires_grad(em_tensor *t) {
   if (EM_LIKELY(!(t->keys & EM_KEYBIT(EM_KEY_Autograd)))) return false;

@@ -1,5 +1,5 @@
-// saved.c: what a node keeps for backward. The tensor itself when it is an input; an alias without history when it is the node's
-// own output (or the node would own itself); whatever a pack hook returned while saved-tensor hooks are on.
+// saved.c: what a node keeps for backward. The tensor itself when it is an input; an alias without history when it is
+// the node's own output (or the node would own itself); whatever a pack hook returned while saved-tensor hooks are on.
 #include "saved.h"
 #include <stdio.h>
 #include <string.h>
@@ -32,9 +32,12 @@ static em_status pack(em_saved *s, em_tensor *t, em_saved_hooks *hooks) {
     s->grad_fn = em_node_retain(fn);
     s->full = 1;
     if (em_tensor_version(bare) != version)
-      st = em_fail(EM_ERR_RUNTIME, "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can "
-                   "not be modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if you need "
-                   "to perform in-place operations on the input to a pack hook.");
+      st = em_fail(
+          EM_ERR_RUNTIME,
+          "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can "
+          "not be modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if "
+          "you need "
+          "to perform in-place operations on the input to a pack hook.");
   }
   em_tensor_release(bare);
   return st;
@@ -43,9 +46,12 @@ static em_status pack(em_saved *s, em_tensor *t, em_saved_hooks *hooks) {
 em_status em_saved_save_slow(em_saved *s, em_tensor *t, bool is_output) {
   if (t == NULL) return EM_OK;
   if (EM_UNLIKELY(t->flags & EM_T_INFERENCE))
-    return em_fail(EM_ERR_RUNTIME, "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
-                   "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in "
-                   "autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`.");
+    return em_fail(
+        EM_ERR_RUNTIME,
+        "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
+        "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it "
+        "in "
+        "autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`.");
   s->is_output = is_output;
   s->version = em_tensor_version(t);
   em_saved_hooks *hooks = em_priv_tls.saved_hooks;
@@ -65,9 +71,12 @@ em_status em_saved_save_slow(em_saved *s, em_tensor *t, bool is_output) {
 }
 
 em_status em_priv_second_time(void) {
-  return em_fail(EM_ERR_RUNTIME, "Trying to backward through the graph a second time (or directly access saved tensors after they have "
-                 "already been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
-                 "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access saved "
+  return em_fail(EM_ERR_RUNTIME,
+                 "Trying to backward through the graph a second time (or directly access saved tensors after they have "
+                 "already been freed). Saved intermediate values of the graph are freed when you call .backward() or "
+                 "autograd.grad(). "
+                 "Specify retain_graph=True if you need to backward through the graph a second time or if you need to "
+                 "access saved "
                  "tensors after calling backward.");
 }
 
@@ -76,14 +85,17 @@ static em_status changed(const em_saved *s, em_node *made_by) {
   if (made_by != NULL)
     snprintf(which, sizeof which, ", which is output %u of %s,", s->is_output || s->tensor->meta == NULL ? s->output_nr
              : s->tensor->meta->output_nr, em_node_forward_name(made_by, name, sizeof name));
-  return em_fail(EM_ERR_RUNTIME, "one of the variables needed for gradient computation has been modified by an inplace operation: "
-                 "[torch.%s %s]%s is at version %u; expected version %u instead. Hint: %s", em_priv_dtypes[s->tensor->dtype].storage,
-                 em_shape_format(s->tensor->ndim, s->tensor->sizes, sizes, sizeof sizes), which, em_tensor_version(s->tensor), s->version,
-                 em_priv_tls.anomaly
-                     ? "the backtrace further above shows the operation that failed to compute its gradient. The variable in question was "
-                       "changed in there or anywhere later. Good luck!"
-                     : "enable anomaly detection to find the operation that failed to compute its gradient, with "
-                       "torch.autograd.set_detect_anomaly(True, check_nan=False).");
+  return em_fail(
+      EM_ERR_RUNTIME,
+      "one of the variables needed for gradient computation has been modified by an inplace operation: "
+      "[torch.%s %s]%s is at version %u; expected version %u instead. Hint: %s",
+      em_priv_dtypes[s->tensor->dtype].storage, em_shape_format(s->tensor->ndim, s->tensor->sizes, sizes, sizeof sizes),
+      which, em_tensor_version(s->tensor), s->version,
+      em_priv_tls.anomaly ? "the backtrace further above shows the operation that failed to compute its gradient. The "
+                            "variable in question was "
+                            "changed in there or anywhere later. Good luck!"
+                          : "enable anomaly detection to find the operation that failed to compute its gradient, with "
+                            "torch.autograd.set_detect_anomaly(True, check_nan=False).");
 }
 
 // A tensor with t's bytes and the history (fn, nr), or requiring grad as a leaf.

@@ -1,11 +1,12 @@
-// saved.h: a tensor that a node keeps for backward, with the version it had. A saved *output* is an alias without grad_fn, and
-// gets the node back at unpack: so a node never owns itself.
+// saved.h: a tensor that a node keeps for backward, with the version it had. A saved *output* is an alias without
+// grad_fn, and gets the node back at unpack: so a node never owns itself.
 #ifndef EMBER_AUTOGRAD_SAVED_H
 #define EMBER_AUTOGRAD_SAVED_H
 #include "node.h"
 
 typedef struct em_saved {
-  em_tensor *tensor;     // owned: the tensor itself (leaf or input), or an alias (output); NULL: nothing saved, released, or hooks hold it
+  // owned: the tensor itself (leaf or input), or an alias (output); NULL: nothing saved, released, or hooks hold it
+  em_tensor *tensor;
   em_node *grad_fn;      // owned for a saved non-leaf input under hooks; NULL for outputs
   uint32_t version;
   uint32_t output_nr;
@@ -15,7 +16,8 @@ typedef struct em_saved {
   struct em_saved_hooks *hooks;  // retained while packed
 } em_saved;
 
-// Pair of hooks on saved tensors (torch.autograd.graph.saved_tensors_hooks). A stack in the TLS: `below` is the next one.
+// Pair of hooks on saved tensors (torch.autograd.graph.saved_tensors_hooks). A stack in the TLS: `below` is the next
+// one.
 typedef struct em_saved_hooks {
   em_ref rc;
   em_status (*pack)(void *context, em_tensor *t, void **packed);
@@ -37,9 +39,10 @@ static inline em_status em_saved_save(em_saved *s, em_tensor *t, bool is_output)
   s->full = 1;
   return EM_OK;
 }
-// New reference in *out (NULL when NULL was saved). Checks released ("Trying to backward through the graph a second time ...") and the
-// version ("one of the variables needed for gradient computation has been modified by an inplace operation: [FloatTensor [3]], which is
-// output 0 of MulBackward0, is at version 1; expected version 0 instead. Hint: ..."). `owner` reattaches as grad_fn of outputs.
+// New reference in *out (NULL when NULL was saved). Checks released ("Trying to backward through the graph a second
+// time ...") and the version ("one of the variables needed for gradient computation has been modified by an inplace
+// operation: [FloatTensor [3]], which is output 0 of MulBackward0, is at version 1; expected version 0 instead. Hint:
+// ..."). `owner` reattaches as grad_fn of outputs.
 EM_PRIV em_status em_saved_unpack(em_saved *s, em_node *owner, em_tensor **out);
 EM_PRIV void em_saved_release(em_saved *s);
 // The write that is being recorded will change t: keeps a copy, recorded like any other.

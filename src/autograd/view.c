@@ -45,7 +45,8 @@ static em_status make_recipe(em_tensor *self, const em_operator *op, const em_va
   return st;
 }
 
-em_status em_view_mark(em_tensor *out, em_tensor *self, const em_operator *op, const em_value *args, em_creation creation) {
+em_status em_view_mark(em_tensor *out, em_tensor *self, const em_operator *op, const em_value *args,
+                       em_creation creation) {
   if (EM_UNLIKELY((self->flags & EM_T_INFERENCE) || (out->flags & EM_T_INFERENCE))) return EM_OK;
   em_view_info *up = self->flags & EM_T_IS_VIEW ? self->meta->view : NULL;
   em_tensor *base = up == NULL ? self : up->base;
@@ -89,17 +90,19 @@ static em_status run_recipe(const em_view_recipe *r, em_tensor *base, em_tensor 
   em_tensor_release(viewed);
   return st;
 }
-em_status em_priv_replay(const em_view_recipe *recipe, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset,
-                         em_tensor *base, em_tensor **out) {
+em_status em_priv_replay(const em_view_recipe *recipe, int ndim, const int64_t *sizes, const int64_t *strides,
+                         int64_t offset, em_tensor *base, em_tensor **out) {
   if (EM_UNLIKELY(recipe != NULL)) return run_recipe(recipe, base, out);
-  return em_call_as_strided(base, (em_ints){sizes, ndim}, (em_ints){strides, ndim}, em_some_int(offset + base->offset), out);
+  return em_call_as_strided(base, (em_ints){sizes, ndim}, (em_ints){strides, ndim}, em_some_int(offset + base->offset),
+                            out);
 }
 em_status em_view_replay(const em_tensor *view, em_tensor *base_like, em_tensor **out) {
   const em_view_info *v = view->meta->view;
-  return em_priv_replay(v->recipe, view->ndim, view->sizes, view->strides, view->offset - v->base->offset, base_like, out);
+  return em_priv_replay(v->recipe, view->ndim, view->sizes, view->strides, view->offset - v->base->offset, base_like,
+                        out);
 }
 
-// ---- history made anew ------------------------------------------------------------------------------------------------------
+// ---- history made anew --------------------------------------------------------------------------------------------
 
 // Why a view that is special may not be written (or have its base written), in PyTorch's words.
 em_status em_priv_refuse_view(em_tensor *t, bool indirect) {
@@ -121,18 +124,25 @@ em_status em_priv_refuse_view(em_tensor *t, bool indirect) {
              em_node_forward_name(fn, name, sizeof name), object);
   }
   static const char *const why[] = {
-    [EM_CREATED_DEFAULT] = "",
-    [EM_CREATED_MULTI_OUTPUT] = "This view is the output of a function that returns multiple views. Such functions do not allow the output "
-      "views to be modified inplace. You should replace the inplace operation by an out-of-place one.",
-    [EM_CREATED_IN_NO_GRAD] = "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving "
-      "both the view and the inplace either both inside the no_grad block (if you don't want the inplace to be tracked) or both outside (if "
-      "you want the inplace to be tracked).",
-    [EM_CREATED_IN_INFERENCE] = "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving "
-      "both the view and the inplace either both inside the inference_mode block (if you don't want the inplace to be tracked) or both "
-      "outside (if you want the inplace to be tracked).",
-    [EM_CREATED_IN_CUSTOM] = "This view was created inside a custom Function (or because an input was returned as-is) and the autograd logic "
-      "to handle view+inplace would override the custom backward associated with the custom Function, leading to incorrect gradients. This "
-      "behavior is forbidden. You can fix this by cloning the output of the custom Function."};
+      [EM_CREATED_DEFAULT] = "",
+      [EM_CREATED_MULTI_OUTPUT] =
+          "This view is the output of a function that returns multiple views. Such functions do not allow the output "
+          "views to be modified inplace. You should replace the inplace operation by an out-of-place one.",
+      [EM_CREATED_IN_NO_GRAD] =
+          "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving "
+          "both the view and the inplace either both inside the no_grad block (if you don't want the inplace to be "
+          "tracked) or both outside (if "
+          "you want the inplace to be tracked).",
+      [EM_CREATED_IN_INFERENCE] =
+          "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving "
+          "both the view and the inplace either both inside the inference_mode block (if you don't want the inplace to "
+          "be tracked) or both "
+          "outside (if you want the inplace to be tracked).",
+      [EM_CREATED_IN_CUSTOM] = "This view was created inside a custom Function (or because an input was returned "
+                               "as-is) and the autograd logic "
+                               "to handle view+inplace would override the custom backward associated with the custom "
+                               "Function, leading to incorrect gradients. This "
+                               "behavior is forbidden. You can fix this by cloning the output of the custom Function."};
   return em_fail(EM_ERR_RUNTIME, "%s %s", head, why[v->creation]);
 }
 
@@ -143,7 +153,8 @@ em_status em_priv_regenerate(em_tensor *t) {
   EM_PASS(em_priv_refuse_view(t, true));
   em_guard g = {em_priv_tls.include, em_priv_tls.exclude};
   em_priv_tls.include = 0;
-  em_priv_tls.exclude = ~(EM_KEYBIT(EM_KEY_Autograd) | EM_KEYBIT(EM_KEY_Alias) | EM_BACKEND_KEYS);  // nobody watches this call
+  // nobody watches this call
+  em_priv_tls.exclude = ~(EM_KEYBIT(EM_KEY_Autograd) | EM_KEYBIT(EM_KEY_Alias) | EM_BACKEND_KEYS);
   em_tensor *again = NULL;
   em_status st = em_view_replay(t, v->base, &again);
   em_guard_restore(g);
@@ -172,7 +183,8 @@ em_status em_tensor_grad_fn(em_tensor *t, em_node **borrowed) {
   return EM_OK;
 }
 
-// Slow part of em_tensor_requires_grad: a view needs a gradient when its base does, even one made under no_grad, which has no history.
+// Slow part of em_tensor_requires_grad: a view needs a gradient when its base does, even one made under no_grad, which
+// has no history.
 bool em_tensor_requires_grad_view(em_tensor *t) {
   const em_view_info *v = t->meta->view;
   return t->meta->grad_fn != NULL || (v->differentiable && em_tensor_requires_grad(v->base));

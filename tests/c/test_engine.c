@@ -1,5 +1,5 @@
-// test_engine.c: the engine on graphs of hand-made node classes: depth, order, threads, reentrance, hooks, undefined gradients,
-// selected inputs, errors, and that everything is freed.
+// test_engine.c: the engine on graphs of hand-made node classes: depth, order, threads, reentrance, hooks, undefined
+// gradients, selected inputs, errors, and that everything is freed.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,13 @@
 
 static int failures;
 #define CHECK(x) do { if (!(x)) { fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x); failures++; } } while (0)
-#define OK(x) do { if ((x) != EM_OK) { fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #x, em_error_message()); exit(1); } } while (0)
+#define OK(x)                                                                                                          \
+  do {                                                                                                                 \
+    if ((x) != EM_OK) {                                                                                                \
+      fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #x, em_error_message());                                  \
+      exit(1);                                                                                                         \
+    }                                                                                                                  \
+  } while (0)
 
 static const em_device cpu = {EM_DEVICE_CPU, -1};
 static em_tensor *scalar(float v) {
@@ -39,13 +45,17 @@ static em_status scale_apply(em_node *base, em_tensor *const *grads, em_tensor *
   return EM_OK;
 }
 static void scale_release(em_node *base) { em_saved_release(&((scale *)base)->saved); }
-static const em_node_class scale_class = {.name = "ScaleBackward0", .apply = scale_apply, .release_saved = scale_release,
-                                          .size = sizeof(scale), .where = "test"};
+static const em_node_class scale_class = {.name = "ScaleBackward0",
+                                          .apply = scale_apply,
+                                          .release_saved = scale_release,
+                                          .size = sizeof(scale),
+                                          .where = "test"};
 static em_status nothing_apply(em_node *base, em_tensor *const *grads, em_tensor **out) {
   (void)base, (void)grads, (void)out;
   return EM_OK;
 }
-static const em_node_class nothing_class = {.name = "NothingBackward0", .apply = nothing_apply, .size = sizeof(scale), .where = "test"};
+static const em_node_class nothing_class = {
+    .name = "NothingBackward0", .apply = nothing_apply, .size = sizeof(scale), .where = "test"};
 
 // One recorded call: an output whose gradient goes to the inputs, times k.
 static em_tensor *record_class(const em_node_class *cls, float k, em_tensor **in, int n, scale **node) {
@@ -59,7 +69,9 @@ static em_tensor *record_class(const em_node_class *cls, float k, em_tensor **in
   return out;
 }
 static em_tensor *record(float k, em_tensor *in) { return record_class(&scale_class, k, &in, 1, NULL); }
-static em_tensor *record2(float k, em_tensor *a, em_tensor *b) { return record_class(&scale_class, k, (em_tensor *[]){a, b}, 2, NULL); }
+static em_tensor *record2(float k, em_tensor *a, em_tensor *b) {
+  return record_class(&scale_class, k, (em_tensor *[]){a, b}, 2, NULL);
+}
 
 static const em_backward_options backward = {.accumulate = true, .allow_unused = true};
 static em_status run_backward(em_tensor *root) { return em_engine_run(&root, NULL, 1, NULL, 0, backward, NULL); }
@@ -190,7 +202,8 @@ static em_status pre(void *context, em_tensor *const *grads, int64_t n, em_tenso
   *replaced = true;
   return EM_OK;
 }
-static em_status post(void *context, em_tensor *const *outs, int64_t n, em_tensor *const *ins, int64_t m, em_tensor **out, bool *replaced) {
+static em_status post(void *context, em_tensor *const *outs, int64_t n, em_tensor *const *ins, int64_t m,
+                      em_tensor **out, bool *replaced) {
   (void)out, (void)replaced;
   strcat(trail, context);
   CHECK(n == 1 && m == 1 && value(outs[0]) == 2 * value(ins[0]));
@@ -263,11 +276,13 @@ static void test_inputs(void) {
   em_tensor *in[] = {y, x, lost};
   OK(em_engine_run(&z, NULL, 1, in, 2, grad, res));
   CHECK(value(res[0]) == 3 && value(res[1]) == 6);
-  CHECK(calls == 0 && grad_of(x) == NULL && grad_of(q) == NULL);  // the side branch did not run, nothing was accumulated
+  // the side branch did not run, nothing was accumulated
+  CHECK(calls == 0 && grad_of(x) == NULL && grad_of(q) == NULL);
   em_tensor_release(res[0]);
   em_tensor_release(res[1]);
   CHECK(em_engine_run(&z, NULL, 1, in, 3, grad, res) == EM_ERR_RUNTIME);
-  CHECK(strncmp(em_error_message(), "The differentiated Tensor at index 2 appears to not have been used in the graph.", 70) == 0);
+  CHECK(strncmp(em_error_message(), "The differentiated Tensor at index 2 appears to not have been used in the graph.",
+                70) == 0);
   CHECK(res[0] == NULL);
   grad.allow_unused = true;
   OK(em_engine_run(&z, NULL, 1, in, 3, grad, res));
@@ -282,14 +297,17 @@ static em_status wrong_shape(em_node *base, em_tensor *const *grads, em_tensor *
   return em_tensor_new(1, (int64_t[]){2}, EM_F32, cpu, out);
 }
 static void test_errors(void) {
-  static const em_node_class wrong = {.name = "WrongBackward0", .apply = wrong_shape, .size = sizeof(scale), .where = "test"};
+  static const em_node_class wrong = {
+      .name = "WrongBackward0", .apply = wrong_shape, .size = sizeof(scale), .where = "test"};
   em_tensor *x, *plain = scalar(1), *vec;
   OK(em_tensor_new(1, (int64_t[]){3}, EM_F32, cpu, &x));
   OK(em_tensor_set_requires_grad(x, true));
   em_tensor *y = record_class(&wrong, 1, &x, 1, NULL);
   CHECK(run_backward(y) == EM_ERR_RUNTIME);
-  CHECK(strcmp(em_error_message(), "Function WrongBackward0 returned an invalid gradient at index 0 - got [2] but expected shape compatible "
-                                   "with [3]") == 0);
+  CHECK(
+      strcmp(em_error_message(),
+             "Function WrongBackward0 returned an invalid gradient at index 0 - got [2] but expected shape compatible "
+             "with [3]") == 0);
   CHECK(run_backward(plain) == EM_ERR_RUNTIME);
   CHECK(strcmp(em_error_message(), "element 0 of tensors does not require grad and does not have a grad_fn") == 0);
   OK(em_tensor_new(1, (int64_t[]){3}, EM_F32, cpu, &vec));
@@ -297,8 +315,9 @@ static void test_errors(void) {
   CHECK(run_backward(vec) == EM_ERR_RUNTIME);
   CHECK(strcmp(em_error_message(), "grad can be implicitly created only for scalar outputs") == 0);
   CHECK(em_engine_run(&vec, &plain, 1, NULL, 0, backward, NULL) == EM_ERR_RUNTIME);
-  CHECK(strcmp(em_error_message(), "Mismatch in shape: grad_output[0] has a shape of torch.Size([]) and output[0] has a shape of "
-                                   "torch.Size([3]).") == 0);
+  CHECK(strcmp(em_error_message(),
+               "Mismatch in shape: grad_output[0] has a shape of torch.Size([]) and output[0] has a shape of "
+               "torch.Size([3]).") == 0);
   em_tensor *all[] = {x, plain, y, vec};
   for (int i = 0; i < 4; i++) em_tensor_release(all[i]);
 }
@@ -310,7 +329,10 @@ static em_status use_saved(em_node *base, em_tensor *const *grads, em_tensor **o
   return EM_OK;
 }
 static void test_saved(void) {
-  static const em_node_class cls = {.name = "UseBackward0", .apply = use_saved, .release_saved = scale_release, .size = sizeof(scale),
+  static const em_node_class cls = {.name = "UseBackward0",
+                                    .apply = use_saved,
+                                    .release_saved = scale_release,
+                                    .size = sizeof(scale),
                                     .where = "test"};
   scale *n;
   em_tensor *x = leaf(5), *y = record_class(&cls, 1, &x, 1, &n);
@@ -323,7 +345,8 @@ static void test_saved(void) {
   OK(em_saved_save(&n->saved, x, false));
   em_version_bump(x->version);
   CHECK(run_backward(z) == EM_ERR_RUNTIME);
-  CHECK(strstr(em_error_message(), "modified by an inplace operation: [torch.FloatTensor []] is at version 1; expected version 0") != NULL);
+  CHECK(strstr(em_error_message(),
+               "modified by an inplace operation: [torch.FloatTensor []] is at version 1; expected version 0") != NULL);
   em_tensor *w = record_class(&cls, 1, &x, 1, &n);
   OK(em_saved_save(&n->saved, w, true));  // its own output: no cycle, and the history comes back
   em_tensor *back;
@@ -353,7 +376,8 @@ static void test_callback(void) {
 }
 
 int main(void) {
-  int64_t tensors = em_alloc_live(EM_KIND_TENSOR), nodes = em_alloc_live(EM_KIND_NODE), metas = em_alloc_live(EM_KIND_META);
+  int64_t tensors = em_alloc_live(EM_KIND_TENSOR), nodes = em_alloc_live(EM_KIND_NODE),
+          metas = em_alloc_live(EM_KIND_META);
   test_chain();
   test_saved_chain();
   test_grad_chain();

@@ -98,8 +98,8 @@ fail:
 }
 em_status autograd_mul_out(uint64_t ks, em_tensor *self, em_tensor *other, em_tensor *out) {
   if (em_tensor_requires_grad(self) || em_tensor_requires_grad(other) || em_tensor_requires_grad(out))
-    return em_fail(EM_ERR_RUNTIME, "mul(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
-                   "requires grad.");
+    return em_fail(EM_ERR_RUNTIME, "mul(): functions with out=... arguments don't support automatic differentiation, "
+                   "but one of the arguments requires grad.");
   return em_redispatch_mul_out(ks & EM_KEYS_BELOW(EM_KEY_Autograd), self, other, out);
 }
 
