@@ -32,14 +32,21 @@ static em_status recipe_new(const em_operator *op, const em_value *args, em_view
   *out = r;
   return EM_OK;
 }
-// The chain of calls that makes `out` from its base, where as_strided cannot: the dtype changed here or further up.
-static em_status make_recipe(em_tensor *self, const em_operator *op, const em_value *args, em_view_recipe **out) {
+// One as_strided step from `from` to `to`, which has the same dtype. The offset is kept relative, as a replay's storage is another.
+static em_status strided_step(em_tensor *from, em_tensor *to, em_view_recipe *inner, em_view_recipe **out) {
+  em_value a[4] = {em_value_none(), em_value_ints((em_ints){to->sizes, to->ndim}),
+                   em_value_ints((em_ints){to->strides, to->ndim}), em_value_int(to->offset - from->offset)};
+  EM_PASS(recipe_new(&em_opr_as_strided, a, inner, out));
+  (*out)->relative = true;
+  return EM_OK;
+}
+// The chain of calls that makes `out` from its base, where as_strided alone cannot: the dtype changed here or further up.
+static em_status make_recipe(em_tensor *self, em_tensor *made, const em_operator *op, const em_value *args, em_view_recipe **out) {
   const em_view_info *up = self->flags & EM_T_IS_VIEW ? self->meta->view : NULL;
+  if (made->dtype == self->dtype) return strided_step(self, made, up->recipe, out);
   if (up == NULL || up->recipe != NULL) return recipe_new(op, args, up == NULL ? NULL : up->recipe, out);
-  em_value a[4] = {em_value_none(), em_value_ints((em_ints){self->sizes, self->ndim}),
-                   em_value_ints((em_ints){self->strides, self->ndim}), em_value_int(self->offset)};
   em_view_recipe *inner;
-  EM_PASS(recipe_new(&em_opr_as_strided, a, NULL, &inner));
+  EM_PASS(strided_step(up->base, self, NULL, &inner));
   em_status st = recipe_new(op, args, inner, out);
   em_priv_recipe_release(inner);
   return st;
@@ -56,7 +63,7 @@ em_status em_view_mark(em_tensor *out, em_tensor *self, const em_operator *op, c
   if (EM_UNLIKELY(v == NULL)) return EM_NOMEM(sizeof *v);
   memset(v, 0, sizeof *v);
   if (EM_UNLIKELY(out->dtype != base->dtype || (up != NULL && up->recipe != NULL))) {
-    em_status st = make_recipe(self, op, args, &v->recipe);
+    em_status st = make_recipe(self, out, op, args, &v->recipe);
     if (st != EM_OK) {
       em_free(v, sizeof *v);
       return st;
@@ -85,6 +92,7 @@ static em_status run_recipe(const em_view_recipe *r, em_tensor *base, em_tensor 
   em_value args[sizeof r->args / sizeof *r->args], ret = em_value_none();
   memcpy(args, r->args, sizeof args);
   args[0] = em_value_tensor(viewed);
+  if (r->relative) args[3].i += viewed->offset;
   em_status st = em_call_boxed(r->op, args, &ret);
   if (st == EM_OK) *out = ret.tensor;
   em_tensor_release(viewed);

@@ -9,6 +9,7 @@ typedef struct em_view_recipe {
   em_ref rc;
   const em_operator *op;       // args[0] is the tensor viewed
   em_value args[8];            // owned copies; args[0] is empty
+  bool relative;               // args[3], an as_strided offset, counts from the viewed tensor's own
   struct em_view_recipe *inner;  // owned: made the tensor viewed from the base; NULL: the base itself
 } em_view_recipe;
 

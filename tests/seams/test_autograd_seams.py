@@ -229,3 +229,16 @@ def test_exception_through_hook_with_python_cleanup():
     assert x.grad is None
     (x * 2).sum().backward()
     assert x.grad.tolist() == [2., 2.]
+
+
+def test_views_of_a_dtype_view():
+    """A view with the same dtype above a view that changed it: replayed in two steps, also from a base with an offset."""
+    c = torch.tensor([0j, 1 + 2j, 3 + 4j], requires_grad=True)
+    z = (c * 1)[1:]
+    torch.view_as_real(z)[:, 1].mul_(10)
+    assert z.tolist() == [1 + 20j, 3 + 40j]
+    parts = torch.view_as_real(z).unbind(1)
+    assert parts[1].tolist() == [20., 40.]
+    z.imag.add_(1)
+    torch.view_as_real(z).sum().backward()
+    assert c.grad.tolist() == [0j, 1 + 10j, 1 + 10j]
