@@ -45,6 +45,7 @@ static struct {
 } depot = {.lock = PTHREAD_MUTEX_INITIALIZER, .cache_limit = (size_t)1 << 30};
 
 static _Atomic int bypass = -1;          // -1: not decided yet
+static bool plain;                       // bypass for the process's life: blocks have their exact size
 static _Atomic int64_t fault_left;       // 0: disarmed
 static _Atomic int64_t fault_requests;
 static _Atomic int64_t shared_live[EM_KIND_COUNT];
@@ -87,7 +88,8 @@ static bool under_valgrind(void) {
 }
 static void start(void) {
   const char *mode = getenv("EMBER_ALLOC"), *limit = getenv("EMBER_CACHE_LIMIT_MB");
-  bypass = SANITIZED || under_valgrind() || (mode != NULL && strcmp(mode, "plain") == 0);
+  plain = SANITIZED || under_valgrind() || (mode != NULL && strcmp(mode, "plain") == 0);
+  bypass = plain;
   if (limit != NULL) depot.cache_limit = (size_t)strtoull(limit, NULL, 10) << 20;
   (void)pthread_key_create(&thread_key, thread_end);
   (void)pthread_atfork(fork_prepare, fork_done, fork_done);
@@ -122,15 +124,17 @@ static bool fault_hits(void) {
   return false;
 }
 
+static size_t class_bytes(int c);
+static int class_of(size_t n);
+static void *block_alloc(int c, size_t n, bool cached);
+
 void *em_alloc_slow(size_t n) {
   em_magazines *m = magazines_get();
   if (fault_hits()) return NULL;
-  if (m == NULL) return system_alloc(n);
-  if (n > EM_SMALL_MAX) {
-    size_t capacity;
-    return em_bytes_alloc(n, &capacity);
-  }
+  if (plain) return system_alloc(n);
+  if (n > EM_SMALL_MAX) return block_alloc(class_of(n), 0, m != NULL);
   size_t c = (n + 15) / 16;
+  if (m == NULL) return system_alloc(c * 16);  // the countdown is armed; the block may be freed into a list later
   pthread_mutex_lock(&depot.lock);
   void *p = depot.small[c].head;
   for (int i = 0; p != NULL && i < EM_MAGAZINE_MAX / 2; i++) {  // a batch: the first for the caller, the rest for later
@@ -157,18 +161,15 @@ void *em_alloc_slow(size_t n) {
   return p;
 }
 
-static size_t class_bytes(int c);
-static int class_of(size_t n);
-
 void em_free_slow(void *p, size_t n) {
   if (p == NULL) return;
   em_magazines *m = magazines_get();
-  if (m == NULL) {
-    system_free(p);
+  if (!plain && n > EM_SMALL_MAX) {
+    em_bytes_free(p, class_bytes(class_of(n)));
     return;
   }
-  if (n > EM_SMALL_MAX) {
-    em_bytes_free(p, class_bytes(class_of(n)));
+  if (m == NULL) {
+    system_free(p);
     return;
   }
   size_t c = (n + 15) / 16;
@@ -225,19 +226,13 @@ static void note_bytes(int64_t delta) {
          !atomic_compare_exchange_weak_explicit(&stat_peak, &peak, now, memory_order_relaxed, memory_order_relaxed)) {}
 }
 
-void *em_bytes_alloc(size_t n, size_t *capacity) {
-  if (n <= EM_SMALL_MAX) {
-    *capacity = n;
-    return em_alloc(n);
-  }
-  em_magazines *m = magazines_get();
-  if (fault_hits()) return NULL;
-  int c = class_of(n);
+// A block of class c, from the cache or the system; of exactly n bytes instead when n is not 0. NULL without memory.
+static void *block_alloc(int c, size_t n, bool cached) {
   if (c >= CLASSES) return NULL;
-  size_t bytes = class_bytes(c);
+  size_t bytes = n != 0 ? n : class_bytes(c);
   void *p = NULL;
   atomic_fetch_add_explicit(&stat_requests, 1, memory_order_relaxed);
-  if (m != NULL) {
+  if (cached) {
     pthread_mutex_lock(&depot.lock);
     p = depot.large[c].head;
     if (p != NULL) {
@@ -246,14 +241,12 @@ void *em_bytes_alloc(size_t n, size_t *capacity) {
       depot.cached -= bytes;
     }
     pthread_mutex_unlock(&depot.lock);
-  } else {
-    bytes = n;  // bypass: the exact size, so that a sanitizer sees one byte too many
   }
   if (p != NULL) {
     atomic_fetch_add_explicit(&stat_reused, 1, memory_order_relaxed);
   } else {
     p = system_alloc(bytes);
-    if (p == NULL && m != NULL) {
+    if (p == NULL && cached) {
       em_alloc_empty_cache();
       p = system_alloc(bytes);
     }
@@ -261,8 +254,20 @@ void *em_bytes_alloc(size_t n, size_t *capacity) {
     atomic_fetch_add_explicit(&stat_system, 1, memory_order_relaxed);
   }
   note_bytes((int64_t)bytes);
-  *capacity = bytes;
   return p;
+}
+
+void *em_bytes_alloc(size_t n, size_t *capacity) {
+  if (n <= EM_SMALL_MAX) {
+    *capacity = n;
+    return em_alloc(n);
+  }
+  em_magazines *m = magazines_get();
+  if (fault_hits()) return NULL;
+  int c = class_of(n);
+  // Plain mode gives the exact size, so that a sanitizer sees one byte too many.
+  *capacity = plain || c >= CLASSES ? n : class_bytes(c);
+  return block_alloc(c, plain ? n : 0, m != NULL);
 }
 
 void em_bytes_free(void *p, size_t capacity) {
