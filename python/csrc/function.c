@@ -122,6 +122,44 @@ PyObject *em_py_call_function(const char *name, PyObject *const *args, Py_ssize_
   return c == NULL ? not_built(name) : em_py_call(c, NULL, args, nargs, kwnames);
 }
 
+// An out= overload called by the schema's names: max.dim_max(x, 0, max=a, max_values=b). The parser knows one `out`, so
+// the named ones become it, as a tuple when there are several. Fills `all` and a new tuple `names`; 0 when there are none.
+static int join_outs(const em_operator *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject **all,
+                     PyObject **names, PyObject **joined) {
+  PyObject *found[EM_PY_MAX_ARGS] = {0};
+  Py_ssize_t n = kwnames == NULL ? 0 : PyTuple_GET_SIZE(kwnames), kept = 0, nouts = 0;
+  if (op->variant != EM_OUT || nargs + n > EM_PY_MAX_ARGS || (*names = PyTuple_New(0)) == NULL) return 0;
+  PyObject *rest = PyList_New(0);
+  for (Py_ssize_t i = 0; i < nargs; i++) all[i] = args[i];
+  for (Py_ssize_t i = 0; rest != NULL && i < n; i++) {
+    PyObject *name = PyTuple_GET_ITEM(kwnames, i);
+    int at = op->nargs;
+    while (--at >= 0)
+      if ((op->args[at].flags & EM_ARG_OUT) && PyUnicode_CompareWithASCIIString(name, op->args[at].name) == 0) break;
+    if (at >= 0) found[at] = args[nargs + i];
+    else if (PyList_Append(rest, name) < 0) Py_CLEAR(rest);
+    else all[nargs + kept++] = args[nargs + i];
+  }
+  for (int i = 0; i < op->nargs; i++) nouts += found[i] != NULL;
+  PyObject *outs = rest == NULL ? NULL : PyTuple_New(nouts), *out = PyUnicode_InternFromString("out");
+  if (outs == NULL || out == NULL || (nouts > 0 && PyList_Append(rest, out) < 0)) goto fail;
+  for (int i = 0, k = 0; i < op->nargs; i++)
+    if (found[i] != NULL) PyTuple_SET_ITEM(outs, k++, Py_NewRef(found[i]));
+  Py_SETREF(*names, PyList_AsTuple(rest));
+  if (*names == NULL) goto fail;
+  if (nouts > 0) all[nargs + kept] = nouts == 1 ? PyTuple_GET_ITEM(outs, 0) : outs;
+  *joined = outs;
+  Py_DECREF(rest);
+  Py_DECREF(out);
+  return nouts > 0;
+fail:
+  Py_CLEAR(*names);
+  Py_XDECREF(rest);
+  Py_XDECREF(outs);
+  Py_XDECREF(out);
+  return -1;
+}
+
 // Calls one overload, as ember.ops.aten.add.Tensor does. A callable made for the occasion reads the arguments.
 PyObject *em_py_call_operator(const em_operator *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
   em_operator *one[1] = {(em_operator *)op};
@@ -136,7 +174,13 @@ PyObject *em_py_call_operator(const em_operator *op, PyObject *const *args, Py_s
       Py_SETREF(s->params[i].name, name);
       memset(s->params[i].alias, 0, sizeof s->params[i].alias);
     }
-  PyObject *r = em_py_call(&c, NULL, args, nargs, kwnames);
+  PyObject *all[EM_PY_MAX_ARGS], *names = NULL, *outs = NULL;
+  int joined = join_outs(op, args, nargs, kwnames, all, &names, &outs);
+  PyObject *r = joined < 0    ? NULL
+                : joined == 0 ? em_py_call(&c, NULL, args, nargs, kwnames)
+                              : em_py_call(&c, NULL, all, nargs, names);
+  Py_XDECREF(names);
+  Py_XDECREF(outs);
   for (int i = 0; i < s->nparams; i++) Py_DECREF(s->params[i].name);
   PyMem_Free(s);
   PyMem_Free(c.sigs);

@@ -7,6 +7,10 @@ from subject import IS_EMBER, flat, operator, torch
 pytestmark = pytest.mark.skipif(not IS_EMBER, reason="needs Ember's allocator")
 
 
+# They give their argument back.
+NO_MEMORY = ("contiguous", "type_as", "equal", "conj", "resolve_conj", "real")
+
+
 def first_dtype(name):
     return next(d for d in ("float32", "int64", "complex64", "bool") if d in dtypes_of(name))
 
@@ -24,7 +28,7 @@ def test_forward(name):
         given = (args[0].clone(), *args[1:]) if writes else args
         call(*given, **kwargs)
     failed = fail_each(run, tensors_in(args))
-    assert failed > 0 or name in ("contiguous", "type_as", "equal"), "nothing was allocated"
+    assert failed > 0 or name in NO_MEMORY, "nothing was allocated"
 
 
 @pytest.mark.parametrize("name", [n for n in PRESENT if "float64" in gradients_of(n)])

@@ -123,6 +123,13 @@ def var_mean(x, dim=None, correction=1, keepdim=False):
     return variance(x, dim, correction, keepdim), np.mean(x, axis=dims(x, dim), keepdims=keepdim)
 
 
+def vector_norm(x, ord=2, dim=None, keepdim=False, dtype=None):
+    axis, x = dims(x, dim), np.abs(x)
+    if ord == np.inf:
+        return np.max(x, axis=axis, keepdims=keepdim)
+    return np.sum(x ** ord, axis=axis, keepdims=keepdim) ** (1 / ord)
+
+
 def extreme(best, where):
     def reduce(x, dim, keepdim=False):
         if x.ndim == 0:

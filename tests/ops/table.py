@@ -52,6 +52,8 @@ def arithmetic():
         E("rsub.Tensor", binary_alpha, rsub), E("rsub.Scalar", with_number_alpha, rsub),
         E("mul.Tensor", binary, np.multiply, "fio"), E("mul.Scalar", with_number, np.multiply, "fi"),
         E("div.Tensor", binary_nonzero, np.true_divide, "fio", "float"),
+        E("true_divide.Tensor", binary_nonzero, np.true_divide, "fio", "float"),
+        E("true_divide.Scalar", with_number, np.true_divide, "fi", "float"),
         E("div.Scalar", with_number, np.true_divide, "fi", "float"),
         E("div.Tensor_mode", calls(lambda m: ((m(3, 4), m.positive(3, 4)), {"rounding_mode": "floor"}),
                                    lambda m: ((m(3, 4), m.positive(4)), {"rounding_mode": "trunc"})), r.divide, "fi"),
@@ -64,7 +66,8 @@ def arithmetic():
         E("pow.Tensor_Tensor", calls(lambda m: (m.positive(3, 4), m.positive(3, 4, high=2)),
                                      lambda m: (m.positive(3, 1), m.positive(4, high=2))), r.power, "fio", scale=2),
         E("pow.Tensor_Scalar", calls(lambda m: (m.positive(3, 4), m.number(2, 1.5)), lambda m: (m(3, 4), m.number(2, 2.0)),
-                                     lambda m: (m(4), m.number(0, 0.0))), r.power, "fio", scale=2),
+                                     lambda m: (m(4), m.number(0, 0.0))), r.power, "fio", scale=2,
+          kinds="int float complex"),
         E("pow.Scalar", calls(lambda m: (m.number(2, 1.5), m.positive(3, 4))), r.power, "fo", scale=2),
         E("addcmul", ternary, lambda a, b, c, value=1: a + value * b * c, "fio"),
         E("addcdiv", ternary, lambda a, b, c, value=1: a + value * b / c, "fio"),
@@ -73,6 +76,7 @@ def arithmetic():
         E("lerp.Tensor", calls(lambda m: (m(3, 4), m(3, 4), m(4, low=0.1, high=0.9))), lambda a, b, w: a + w * (b - a),
           "fio", scale=2),
         E("dot", calls(lambda m: (m(5), m(5))), np.dot, "fo"), E("vdot", calls(lambda m: (m(5), m(5))), np.vdot, "fo"),
+        E("conj", unary, np.conj), E("resolve_conj", unary, np.copy),
         E("conj_physical", unary, np.conj, "fio"), E("square", unary, np.square, "fio", "int_of_bool"),
     ]
 
@@ -110,8 +114,8 @@ def choices():
         E("clamp", calls(lambda m: (m(3, 4), 1 if m.kind == "int" else -0.75, m.number(2, 1.25)),
                          lambda m: (m(3, 4), None, m.number(1)), lambda m: (m(), m.number(1))), r.clamp, "fio"),
         E("clamp.Tensor", calls(lambda m: (m(3, 4), m(4), m(3, 1)), lambda m: (m(3, 4), None, m(4))), r.clamp, "fio"),
-        E("clamp_min", with_number, np.maximum, "fio"), E("clamp_min.Tensor", binary, np.maximum, "fio"),
-        E("clamp_max", with_number, np.minimum, "fio"), E("clamp_max.Tensor", binary, np.minimum, "fio"),
+        E("clamp_min", with_number, np.maximum, "fio"), E("clamp_min.Tensor", binary, np.maximum, "fio", kinds="int float"),
+        E("clamp_max", with_number, np.minimum, "fio"), E("clamp_max.Tensor", binary, np.minimum, "fio", kinds="int float"),
         E("where.self", two, np.where, "fo"),
         E("where.ScalarOther", calls(lambda m: (m.mask(3, 4), m(3, 4), m.number())), np.where),
         E("where.ScalarSelf", calls(lambda m: (m.mask(3, 4), m.number(), m(3, 4))), np.where),
@@ -169,6 +173,11 @@ def activation_functions():
 
 def reductions():
     numbers, truth = r.along(r.total), {"any": np.any, "all": np.all}
+    spread = calls(lambda m: (m(2, 3, 4), [1], False), lambda m: (m(2, 3, 4), [0, 2], True, True))
+    norm = r.vector_norm
+
+    def unbiased(f):
+        return lambda x, dim, unbiased=True, keepdim=False: f(x, dim, int(unbiased), keepdim)
     largest, least = r.extreme(np.max, np.argmax), r.extreme(np.min, np.argmin)
     made = [
         E("sum", whole, numbers, "fo", "sum"), E("sum.dim_IntList", over_dims_or_all, numbers, "fo", "sum"),
@@ -178,6 +187,18 @@ def reductions():
         E("var.correction", corrected, r.variance, "fo", "real", scale=4),
         E("std.correction", corrected, r.deviation, "fo", "real", scale=4),
         E("var_mean.correction", corrected, r.var_mean, "fo", ("real", "same"), scale=4),
+        E("var", whole, lambda x: r.variance(x), result="real", scale=4), E("std", whole, lambda x: r.deviation(x), result="real", scale=4),
+        E("var.dim", spread, unbiased(r.variance), "fo", "real", scale=4),
+        E("std.dim", spread, unbiased(r.deviation), "fo", "real", scale=4),
+        E("var_mean", whole, lambda x: r.var_mean(x), result=("real", "same"), scale=4),
+        E("var_mean.dim", spread, unbiased(r.var_mean), result=("real", "same"), scale=4),
+        E("norm.Scalar", calls(lambda m: (m(3, 4), 2), lambda m: (m(3, 4), 1)), norm, result="real", scale=4),
+        E("norm.ScalarOpt_dim", calls(lambda m: (m(3, 4), 2, [1]), lambda m: (m(3, 4), 3, [0], True)), norm, result="real", scale=4),
+        E("norm.ScalarOpt_dtype", calls(lambda m: ((m(3, 4), 2), {"dtype": Dtype(m.dtype)})), norm, result="real", scale=4),
+        E("norm.ScalarOpt_dim_dtype", calls(lambda m: ((m(3, 4), 2, [1], False), {"dtype": Dtype(m.dtype)})), norm,
+          result="real", scale=4),
+        E("linalg_vector_norm", calls(lambda m: (m(3, 4),), lambda m: (m(3, 4), 1, [1]), lambda m: (m(2, 3, 4), 3, [0, 2], True),
+                                      lambda m: (m(3, 4), float("inf"), [0])), norm, "fo", "real", scale=4),
         E("amax", over_dims, r.along(np.max), "fo"), E("amin", over_dims, r.along(np.min), "fo"),
         E("max", whole, np.max, "fo"), E("min", whole, np.min, "fo"),
         E("max.dim", over_dim, largest, "fo", ("same", "int64")), E("min.dim", over_dim, least, "fo", ("same", "int64")),
@@ -359,23 +380,23 @@ def losses():
     pairs = lambda f: calls(*[lambda m, k=k: f(m, k) for k in (0, 1, 2)])  # noqa: E731
     return [
         E("softmax.int", soft, r.softmax), E("log_softmax.int", soft, r.log_softmax),
-        E("_softmax", typed, r.softmax, "fo"), E("_log_softmax", typed, r.log_softmax, "fo"),
-        E("_softmax_backward_data", calls(lambda m: (m(3, 4), unit(m, 3, 4), 1, Dtype(m.dtype))), r.softmax_backward, "fo"),
+        E("_softmax", typed, r.softmax), E("_log_softmax", typed, r.log_softmax),
+        E("_softmax_backward_data", calls(lambda m: (m(3, 4), unit(m, 3, 4), 1, Dtype(m.dtype))), r.softmax_backward),
         E("_log_softmax_backward_data", calls(lambda m: (m(3, 4), m(3, 4, low=-2, high=-0.1), 1, Dtype(m.dtype))),
-          r.log_softmax_backward, "fo"),
-        E("nll_loss_forward", each(flat), r.nll_forward, "fo"), E("nll_loss2d_forward", each(deep), r.nll_forward, "fo"),
-        E("nll_loss_backward", back(flat), r.nll_backward, "fo"), E("nll_loss2d_backward", back(deep), r.nll_backward, "fo"),
+          r.log_softmax_backward),
+        E("nll_loss_forward", each(flat), r.nll_forward), E("nll_loss2d_forward", each(deep), r.nll_forward),
+        E("nll_loss_backward", back(flat), r.nll_backward), E("nll_loss2d_backward", back(deep), r.nll_backward),
         E("nll_loss", each(flat), r.nll_loss), E("nll_loss2d", each(deep), r.nll_loss), E("nll_loss_nd", each(deep), r.nll_loss, scale=2),
         E("cross_entropy_loss", calls(*[lambda m, k=k: nll(m, s, True, k) for k in (0, 1, 2) for s in (flat, deep)],
                                       lambda m: (*nll(m, flat), 0.25), lambda m: (m(4, 3), unit(m, 4, 3))),
           r.cross_entropy),
-        E("mse_loss", pairs(lambda m, k: (m(3, 4), m(3, 4), k)), r.mse, "fo"),
+        E("mse_loss", pairs(lambda m, k: (m(3, 4), m(3, 4), k)), r.mse),
         E("mse_loss_backward", pairs(lambda m, k: (m(*((3, 4) if k == 0 else ())), m(3, 4), m(3, 4), k)),
-          r.mse_backward, "fo", kinds="float complex"),
+          r.mse_backward, kinds="float complex"),
         E("l1_loss", pairs(lambda m, k: (m(3, 4), m(3, 4), k)), lambda x, y, k: r.reduced(np.abs(x - y), k), result="real"),
-        E("binary_cross_entropy", pairs(lambda m, k: (unit(m, 3, 4), fixed(m, 3, 4), fixed(m, 4), k)), r.bce, "fo"),
+        E("binary_cross_entropy", pairs(lambda m, k: (unit(m, 3, 4), fixed(m, 3, 4), fixed(m, 4), k)), r.bce),
         E("binary_cross_entropy_backward", pairs(lambda m, k: (m(*((3, 4) if k == 0 else ())), unit(m, 3, 4),
-                                                               fixed(m, 3, 4), fixed(m, 4), k)), r.bce_backward, "fo"),
+                                                               fixed(m, 3, 4), fixed(m, 4), k)), r.bce_backward),
         E("binary_cross_entropy_with_logits", pairs(lambda m, k: (m(3, 4), fixed(m, 3, 4), fixed(m, 4), fixed(m, 4), k)),
           r.bce_logits),
     ]

@@ -94,5 +94,5 @@ def test_special_values_of_functions():
 
 def test_long_sums_keep_their_digits():
     x = torch.full((1_000_000,), 0.1)
-    assert abs(x.sum().item() - 1e6 * np.float64(np.float32(0.1))) < 1e-2
+    assert abs(x.sum().item() - 1e6 * np.float64(np.float32(0.1))) < 0.05
     assert abs(torch.full((300_000,), 1.0, dtype=torch.bfloat16).sum().item() - 300_000) <= 1024
