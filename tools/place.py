@@ -5,6 +5,7 @@ is put together out of links to the Python sources, so that builds of other kind
 ordinary one: run with PYTHONPATH=DIR.
 """
 import argparse
+import compileall
 import os
 
 
@@ -38,6 +39,8 @@ def main():
                 link(source, os.path.join(folder, name))
     for path in args.files:
         link(path, os.path.join(folder, os.path.basename(path)))
+    # Importing must not compile: some environments never write byte code by themselves.
+    compileall.compile_dir(folder, quiet=2)
     if not os.path.exists(args.stamp):
         with open(args.stamp, "w", encoding="utf-8") as stamp:
             stamp.write("placed\n")

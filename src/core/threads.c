@@ -1,6 +1,7 @@
 // threads.c: loops over OpenMP's pool. libgomp's workers do not survive fork, so a child of a process that used them
 // runs everything on its own thread: slower, but it never hangs.
 #include "threads.h"
+#include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -8,10 +9,31 @@
 #include <string.h>
 #include "tls.h"
 
-// libgomp's stable entry points, called by name: the same pool for gcc, clang and oneDNN, and no -fopenmp at build
-// time.
-extern void GOMP_parallel(void (*fn)(void *), void *data, unsigned num_threads, unsigned flags);
-extern int omp_get_thread_num(void), omp_get_num_threads(void);
+// libgomp's stable entry points, found at the first parallel region: the same pool for gcc, clang and oneDNN, and neither
+// -fopenmp nor the library itself is needed before. Opening it late has a second reason: libgomp reads its environment
+// when it is loaded, and by default its idle workers spin for some 20 ms, which on a busy machine makes small work a
+// hundred times slower than on one thread. Unless the user said otherwise they spin for microseconds here, then sleep.
+static void (*gomp_parallel)(void (*fn)(void *), void *data, unsigned num_threads, unsigned flags);
+static int (*thread_num)(void), (*num_threads)(void), (*max_threads)(void);
+static void (*set_threads)(int n);
+static pthread_once_t pool_once = PTHREAD_ONCE_INIT;
+
+static void pool_open(void) {
+  bool ours = getenv("OMP_WAIT_POLICY") == NULL && getenv("GOMP_SPINCOUNT") == NULL;
+  if (ours) setenv("GOMP_SPINCOUNT", "300", 1);
+  void *lib = dlopen("libgomp.so.1", RTLD_NOW | RTLD_GLOBAL);
+  if (ours) unsetenv("GOMP_SPINCOUNT");
+  if (lib == NULL) {
+    (void)em_warn("libgomp was not found (%s): everything runs on one thread", dlerror());
+    return;
+  }
+  *(void **)&thread_num = dlsym(lib, "omp_get_thread_num");
+  *(void **)&num_threads = dlsym(lib, "omp_get_num_threads");
+  *(void **)&max_threads = dlsym(lib, "omp_get_max_threads");
+  *(void **)&set_threads = dlsym(lib, "omp_set_num_threads");
+  void *parallel = dlsym(lib, "GOMP_parallel");
+  if (thread_num != NULL && num_threads != NULL) *(void **)&gomp_parallel = parallel;
+}
 
 void *(*em_priv_unlock_host)(void);
 void (*em_priv_lock_host)(void *token);
@@ -41,6 +63,13 @@ int em_threads_get(void) {
   if (n == 0) atomic_store(&threads, n = default_threads());
   return n;
 }
+int em_priv_threads_limit(int n) {
+  pthread_once(&pool_once, pool_open);
+  if (max_threads == NULL || set_threads == NULL) return n;
+  int before = max_threads();
+  set_threads(n);
+  return before;
+}
 em_status em_threads_set(int n) {
   if (n < 1) return em_fail(EM_ERR_RUNTIME, "set_num_threads expects a positive integer, got %d", n);
   if (atomic_load(&forked_after) && n > 1)
@@ -64,7 +93,7 @@ typedef struct region {
 // turn.
 static void region_worker(void *arg) {
   region *r = arg;
-  for (int64_t begin = omp_get_thread_num() * r->step; begin < r->n; begin += omp_get_num_threads() * r->step) {
+  for (int64_t begin = thread_num() * r->step; begin < r->n; begin += num_threads() * r->step) {
     int64_t end = begin + r->step < r->n ? begin + r->step : r->n;
     in_region = 1;
     em_status st = r->body(r->context, begin, end);
@@ -82,8 +111,10 @@ em_status em_threads_for(int64_t n, int64_t grain, em_range_fn body, void *conte
   int64_t chunks = (n + grain - 1) / grain;
   int workers = chunks < em_threads_get() ? (int)chunks : em_threads_get();
   if (workers <= 1 || in_region) return body(context, 0, n);
+  pthread_once(&pool_once, pool_open);
+  if (gomp_parallel == NULL) return body(context, 0, n);
   atomic_store_explicit(&pool_used, 1, memory_order_relaxed);
   region r = {.body = body, .context = context, .n = n, .step = (n + workers - 1) / workers};
-  GOMP_parallel(region_worker, &r, (unsigned)workers, 0);
+  gomp_parallel(region_worker, &r, (unsigned)workers, 0);
   return r.failed ? em_fail(r.status, "%s", r.text) : EM_OK;
 }

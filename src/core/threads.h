@@ -11,6 +11,9 @@ EM_PRIV em_status em_threads_set(int n);
 typedef em_status (*em_range_fn)(void *context, int64_t begin, int64_t end);
 EM_PRIV em_status em_threads_for(int64_t n, int64_t grain, em_range_fn body, void *context);
 EM_PRIV bool em_threads_in_region(void);
+// For libraries that use the same pool: sets how many threads the regions that they start from this thread get, returns what it
+// was. Opens the pool; call it before loading such a library, so that the pool is set up as threads.c wants it.
+EM_PRIV int em_priv_threads_limit(int n);
 
 // Around a long kernel: the bridge lets other Python threads run. NULL in C programs.
 EM_PRIV extern void *(*em_priv_unlock_host)(void);

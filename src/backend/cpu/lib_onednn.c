@@ -2,13 +2,14 @@
 // no part of the build. Constants and signatures are oneDNN 3's binary interface.
 //
 // Threads: oneDNN's gomp build shares libgomp's pool. A product is cut into pieces by size before it comes here, and each piece runs on
-// one thread: omp_set_num_threads(1) is this thread's own setting, and Ember's loops name their thread count in each call.
+// one thread: the limit is this thread's own setting, and Ember's loops name their thread count in each call.
 #include "lib_onednn.h"
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include "../../core/dtype.h"
+#include "../../core/threads.h"
 
 typedef int64_t dims_t[12];
 typedef struct exec_arg { int arg; void *memory; } exec_arg;
@@ -40,8 +41,6 @@ static void *engine;
 static bool usable;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-extern int omp_get_max_threads(void);
-extern void omp_set_num_threads(int n);
 
 static bool accept(void *handle, char *why, size_t size) {
 #define NAME(name, result, args) {"dnnl_" #name, &dnnl.name},
@@ -76,6 +75,7 @@ static void open_once(void) {
   static const char *const in_folders[] = {"libdnnl.so.3", NULL};
   static const char *const on_system[] = {"libdnnl.so.3", NULL};
   static const em_lib_spec spec = {"oneDNN", "EMBER_ONEDNN", in_folders, on_system, accept};
+  (void)em_priv_threads_limit(em_priv_threads_limit(1));  // the pool is set up by us, before oneDNN loads it
   usable = em_priv_lib_open(&spec);
 }
 
@@ -122,8 +122,7 @@ bool em_priv_onednn_matmul(int64_t m, int64_t n, int64_t k, const em_onednn_oper
                            const em_onednn_operand *c) {
   pthread_once(&once, open_once);
   if (!usable) return false;
-  int threads = omp_get_max_threads();
-  omp_set_num_threads(1);
+  int threads = em_priv_threads_limit(1);
   void *desc[3] = {make_desc(m, k, a), make_desc(k, n, b), make_desc(m, n, c)}, *pd = NULL, *primitive = NULL;
   const void *data[3] = {a->data, b->data, c->data};
   bool ok = desc[0] != NULL && desc[1] != NULL && desc[2] != NULL;
@@ -134,6 +133,6 @@ bool em_priv_onednn_matmul(int64_t m, int64_t n, int64_t k, const em_onednn_oper
   if (pd != NULL) dnnl.primitive_desc_destroy(pd);
   for (int i = 0; i < 3; i++)
     if (desc[i] != NULL) dnnl.memory_desc_destroy(desc[i]);
-  omp_set_num_threads(threads);
+  (void)em_priv_threads_limit(threads);
   return ok;
 }
