@@ -550,7 +550,10 @@ def emit_inplace(d, op):
          f"  {d.node} *node = ({d.node} *)em_node_new(&class_{d.node}, {len(d.edges)}, 1);",
          f"  if (EM_UNLIKELY(node == NULL)) return EM_NOMEM(sizeof({d.node}));"]
     o += emit_edges(d) + emit_saves(d, op, False) + below(d, op, "goto fail;")
-    o += [f"  EM_TRY(em_inplace_rebase({self}, &node->node));"] + emit_saves(d, op, True)
+    # A moved window writes no bytes: a base's history stands.
+    rebase = (f"em_view_set_history(&node->node, 0, {self})" if op.row.kind == "view"
+              else f"em_inplace_rebase({self}, &node->node)")
+    o += [f"  EM_TRY({rebase});"] + emit_saves(d, op, True)
     o += ["fail:", "  em_node_release(&node->node);", "  return st;\n}"]
     return "\n".join(o)
 
@@ -573,6 +576,9 @@ def emit_alias(op):
         written = [a.name for a in op.args if a.type.mutated]
         checks = "".join(f"  EM_PASS(em_alias_check_write({w}));\n" for w in written)
         bumps = "".join(f"  em_version_bump({w}->version);\n" for w in written)
+        if op.row.kind == "view":
+            return (f"{top}{checks}  int64_t offset = self->offset;\n  EM_PASS({call});\n"
+                    f"{bumps}  return em_view_moved(self, offset);\n}}")
         return f"{top}{checks}  EM_PASS({call});\n{bumps}  return EM_OK;\n}}"
     if op.row.kind not in ("view", "views"):
         return None

@@ -367,10 +367,13 @@ def _structured(row, op):
 
 
 def _view(row, op):
+    """The in-place form moves self's own window."""
     ins = ", ".join(a.name for a in op.ins)
     fn = f"entry_{op.cname}"
+    end = ("em_tensor_set_window(self, g.ndim, g.sizes, g.strides, g.offset)" if op.variant == "inplace"
+           else "em_view_entry(self, &g, out)")
     text = (f"em_status {fn}({params(op)}) {{\n  (void)ks;\n  em_geometry g;\n  g.dtype = self->dtype;\n"
-            f"  EM_PASS({row.fields['view']}({ins}, &g));\n  return em_view_entry(self, &g, out);\n}}")
+            f"  EM_PASS({row.fields['view']}({ins}, &g));\n  return {end};\n}}")
     for i, key in enumerate(BACKENDS):
         yield key, fn, text if i == 0 else ""
 

@@ -1,11 +1,12 @@
 """emit_python.py: which operator names Python sees, and where; signatures for stubs and docs.
 
 The bridge's table-driven parser works from em_operator's argument tables; this file gives it, for each Python name, the
-overloads in PyTorch's order and the places (function, method, ember._C._nn).
+overloads in PyTorch's order and the places (function, method, ember._C._nn, _linalg, _special).
 """
 from emit_ops import head
 
-WHERE = {"function": 1, "method": 2, "nn": 4}
+WHERE = {"function": 1, "method": 2, "nn": 4, "linalg": 8, "special": 16}
+MODULES = ("nn", "linalg", "special")  # `python_module:` names, modules of ember._C
 
 
 def visible(op):
@@ -23,10 +24,10 @@ def collect(rows):
                 row.fail(f"unknown variant '{w}' (known: function, method)")
             bits |= WHERE[w]
         module = row.fields.get("python_module")
-        if module not in (None, "nn"):
-            row.fail(f"unknown python_module '{module}' (known: nn)")
-        if module == "nn":
-            bits = (bits & WHERE["method"]) | WHERE["nn"]
+        if module not in (None, *MODULES):
+            row.fail(f"unknown python_module '{module}' (known: {', '.join(MODULES)})")
+        if module:
+            bits = (bits & WHERE["method"]) | WHERE[module]
         for op in row.ops.values():
             if not visible(op):
                 continue
@@ -34,8 +35,8 @@ def collect(rows):
             # and functions when the row is one (relu_)
             where = bits & ~WHERE["method"] if op.variant == "out" else bits
             if op.variant == "inplace" and row.ops.get("functional"):
-                where = (bits & WHERE["method"]) | (bits & (WHERE["function"] | WHERE["nn"]))
-            for bit in (1, 2, 4):
+                where = bits
+            for bit in WHERE.values():
                 if where & bit:
                     names.setdefault((op.name, bit), []).append(op)
     return names
@@ -57,7 +58,7 @@ def emit(rows):
     c.append("const em_py_function em_py_functions[] = {\n" + "\n".join(table) + "\n};")
     c.append(f"const size_t em_py_function_count = {len(table)};\n")
     h = (head("emit_python.py") + "#ifndef EMBER_GEN_PYTHON_H\n#define EMBER_GEN_PYTHON_H\n#include <stddef.h>\n#include \"dispatch/operator.h\"\n"
-         "// One Python-visible name in one place: 1 function of the module, 2 method of Tensor, 4 function of _C._nn.\n"
+         "// One Python-visible name in one place: 1 function of the module, 2 method of Tensor, 4, 8, 16 function of _C._nn, _linalg, _special.\n"
          "typedef struct em_py_function {\n  const char *name;\n  em_operator *const *overloads;  // in the order in which they are tried\n"
          "  int n;\n  int where;\n} em_py_function;\nextern const em_py_function em_py_functions[];\nextern const size_t em_py_function_count;\n#endif\n")
     return {"gen_python.c": "\n".join(c), "gen_python.h": h}

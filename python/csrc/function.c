@@ -5,7 +5,20 @@
 #define EM_PY_MAX_CALLABLES 2048
 static em_py_callable callables[EM_PY_MAX_CALLABLES];
 static PyMethodDef definitions[EM_PY_MAX_CALLABLES];
-static PyObject *functions_class, *nn_module;
+static PyObject *functions_class;
+// Modules of ember._C that hold functions of their own: torch._C._nn and its kind.
+static struct {
+  int where;
+  const char *attribute, *name;
+  PyObject *module;
+} homes[] = {{EM_PY_NN, "_nn", "ember._C._nn", NULL},
+             {EM_PY_LINALG, "_linalg", "ember._C._linalg", NULL},
+             {EM_PY_SPECIAL, "_special", "ember._C._special", NULL}};
+static PyObject *home_module(int where) {
+  for (size_t i = 0; i < sizeof homes / sizeof *homes; i++)
+    if (homes[i].where == where) return homes[i].module;
+  return NULL;
+}
 
 // ---------------------------------------------------------------- entry points
 static PyObject *enter(int i, PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kw) {
@@ -102,10 +115,9 @@ em_py_callable *em_py_callable_find(const char *name, int where) {
 }
 
 PyObject *em_py_function_object(em_py_callable *c) {
-  PyObject *home = c->fn->where == EM_PY_METHOD ? (PyObject *)em_py_tensor_class
-                   : c->fn->where == EM_PY_NN   ? nn_module
-                                                : functions_class;
-  return PyObject_GetAttrString(home, c->fn->name);
+  PyObject *module = home_module(c->fn->where);
+  PyObject *home = c->fn->where == EM_PY_METHOD ? (PyObject *)em_py_tensor_class : functions_class;
+  return PyObject_GetAttrString(module != NULL ? module : home, c->fn->name);
 }
 
 static PyObject *not_built(const char *name) {
@@ -118,7 +130,7 @@ PyObject *em_py_call_method(const char *name, PyObject *self, PyObject *const *a
 }
 PyObject *em_py_call_function(const char *name, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
   em_py_callable *c = em_py_callable_find(name, EM_PY_FUNCTION);
-  if (c == NULL) c = em_py_callable_find(name, EM_PY_NN);
+  for (size_t i = 0; c == NULL && i < sizeof homes / sizeof *homes; i++) c = em_py_callable_find(name, homes[i].where);
   return c == NULL ? not_built(name) : em_py_call(c, NULL, args, nargs, kwnames);
 }
 
@@ -217,10 +229,10 @@ static int place(size_t i) {
     // a hand-written method of the same name wins
     bad = o == NULL || PyDict_SetDefault(em_py_base_type.tp_dict, PyDescr_NAME(o), o) == NULL;
   } else {
-    PyObject *home = fn->where == EM_PY_NN ? nn_module : functions_class;
-    o = PyCFunction_NewEx(d, fn->where == EM_PY_NN ? NULL : home, NULL);
-    bad = o == NULL || (fn->where == EM_PY_NN ? PyObject_SetAttrString(home, fn->name, o)
-                                              : PyDict_SetItemString(functions_type.tp_dict, fn->name, o));
+    PyObject *module = home_module(fn->where);
+    o = PyCFunction_NewEx(d, module != NULL ? NULL : functions_class, NULL);
+    bad = o == NULL || (module != NULL ? PyObject_SetAttrString(module, fn->name, o)
+                                       : PyDict_SetItemString(functions_type.tp_dict, fn->name, o));
   }
   Py_XDECREF(o);
   return bad ? -1 : 0;
@@ -233,7 +245,10 @@ int em_py_functions_init(PyObject *module) {
   }
   if (em_py_return_types() == NULL || PyType_Ready(&functions_type) < 0) return -1;
   functions_class = (PyObject *)&functions_type;
-  if ((nn_module = PyModule_New("ember._C._nn")) == NULL) return -1;
+  for (size_t i = 0; i < sizeof homes / sizeof *homes; i++)
+    if ((homes[i].module = PyModule_New(homes[i].name)) == NULL ||
+        PyModule_AddObjectRef(module, homes[i].attribute, homes[i].module) < 0)
+      return -1;
   for (size_t i = 0; i < em_py_function_count; i++) {
     prepare(&callables[i], &em_py_functions[i]);
     if (place(i) < 0) return -1;
@@ -243,6 +258,5 @@ int em_py_functions_init(PyObject *module) {
   PyType_Modified(&em_py_base_type);
   if (PyModule_AddObjectRef(module, "_VariableFunctions", functions_class) < 0) return -1;
   if (PyModule_AddObjectRef(module, "_VariableFunctionsClass", functions_class) < 0) return -1;
-  if (PyModule_AddObjectRef(module, "_return_types", em_py_return_types()) < 0) return -1;
-  return PyModule_AddObjectRef(module, "_nn", nn_module);
+  return PyModule_AddObjectRef(module, "_return_types", em_py_return_types());
 }

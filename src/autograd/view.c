@@ -32,10 +32,10 @@ static em_status recipe_new(const em_operator *op, const em_value *args, em_view
   *out = r;
   return EM_OK;
 }
-// One as_strided step from `from` to `to`, which has the same dtype. The offset is kept relative, as a replay's storage is another.
-static em_status strided_step(em_tensor *from, em_tensor *to, em_view_recipe *inner, em_view_recipe **out) {
+// One as_strided step to `to` from a window of its dtype at `from`. The offset is kept relative, as a replay's storage is another.
+static em_status strided_step(int64_t from, em_tensor *to, em_view_recipe *inner, em_view_recipe **out) {
   em_value a[4] = {em_value_none(), em_value_ints((em_ints){to->sizes, to->ndim}),
-                   em_value_ints((em_ints){to->strides, to->ndim}), em_value_int(to->offset - from->offset)};
+                   em_value_ints((em_ints){to->strides, to->ndim}), em_value_int(to->offset - from)};
   EM_PASS(recipe_new(&em_opr_as_strided, a, inner, out));
   (*out)->relative = true;
   return EM_OK;
@@ -43,10 +43,10 @@ static em_status strided_step(em_tensor *from, em_tensor *to, em_view_recipe *in
 // The chain of calls that makes `out` from its base, where as_strided alone cannot: the dtype changed here or further up.
 static em_status make_recipe(em_tensor *self, em_tensor *made, const em_operator *op, const em_value *args, em_view_recipe **out) {
   const em_view_info *up = self->flags & EM_T_IS_VIEW ? self->meta->view : NULL;
-  if (made->dtype == self->dtype) return strided_step(self, made, up->recipe, out);
+  if (made->dtype == self->dtype) return strided_step(self->offset, made, up->recipe, out);
   if (up == NULL || up->recipe != NULL) return recipe_new(op, args, up == NULL ? NULL : up->recipe, out);
   em_view_recipe *inner;
-  EM_PASS(strided_step(up->base, self, NULL, &inner));
+  EM_PASS(strided_step(up->base->offset, self, NULL, &inner));
   em_status st = recipe_new(op, args, inner, out);
   em_priv_recipe_release(inner);
   return st;
@@ -76,6 +76,16 @@ em_status em_view_mark(em_tensor *out, em_tensor *self, const em_operator *op, c
   meta->view = v;
   out->flags |= EM_T_IS_VIEW;
   if (v->differentiable) out->keys |= EM_KEYBIT(EM_KEY_Autograd);
+  return EM_OK;
+}
+
+em_status em_view_moved(em_tensor *self, int64_t offset) {
+  if (!(self->flags & EM_T_IS_VIEW) || self->meta->view->recipe == NULL) return EM_OK;
+  em_view_info *v = self->meta->view;
+  em_view_recipe *longer;
+  EM_PASS(strided_step(offset, self, v->recipe, &longer));
+  em_priv_recipe_release(v->recipe);
+  v->recipe = longer;
   return EM_OK;
 }
 

@@ -17,6 +17,8 @@ typedef struct em_view_recipe {
 // self is a view). args: the boxed arguments, needed only when the dtype changes.
 EM_PRIV em_status em_view_mark(em_tensor *out, em_tensor *self, const em_operator *op, const em_value *args,
                                em_creation creation);
+// After an in-place view operator (transpose_) moved the window of `self` from `offset`: its way from the base is longer.
+EM_PRIV em_status em_view_moved(em_tensor *self, int64_t offset);
 // Called by generated Autograd entries for view operators, after the Alias entry: attaches the recorded node to the
 // view.
 EM_PRIV em_status em_view_set_history(em_node *n, uint32_t j, em_tensor *view);

@@ -138,9 +138,9 @@ em_status c_type_as(em_tensor *self, em_tensor *other, em_tensor **out) {
   return c_to_dtype_layout(self, other->dtype, -1, other->device, -1, false, false, EM_FORMAT_NONE, out);
 }
 
+// Every element gets the same value: elements that share bytes do no harm.
 em_status n_fill_(uint64_t ks, em_tensor *self, em_scalar value) {
   (void)ks;
-  EM_PASS(em_shape_assert_no_internal_overlap(self));
   return self->device.type == EM_DEVICE_META ? EM_OK : em_fill(self, value);
 }
 em_status n_fill_tensor_(uint64_t ks, em_tensor *self, em_tensor *value) {
@@ -151,6 +151,22 @@ em_status n_fill_tensor_(uint64_t ks, em_tensor *self, em_tensor *value) {
   em_scalar s;
   EM_PASS(em_tensor_item(value, &s));
   return n_fill_(ks, self, s);
+}
+em_status c_fill(em_tensor *self, em_scalar value, em_tensor **out) {
+  em_tensor *t;
+  EM_PASS(em_call_empty_like(self, EM_DTYPE_NONE, -1, EM_DEVICE_NONE, -1, EM_FORMAT_NONE, &t));
+  em_status st = em_call_fill__Scalar(t, value);
+  if (st == EM_OK) *out = t;
+  else em_tensor_release(t);
+  return st;
+}
+em_status c_fill_tensor(em_tensor *self, em_tensor *value, em_tensor **out) {
+  em_tensor *t;
+  EM_PASS(em_call_empty_like(self, EM_DTYPE_NONE, -1, EM_DEVICE_NONE, -1, EM_FORMAT_NONE, &t));
+  em_status st = em_call_fill__Tensor(t, value);
+  if (st == EM_OK) *out = t;
+  else em_tensor_release(t);
+  return st;
 }
 em_status n_zero_(uint64_t ks, em_tensor *self) { return n_fill_(ks, self, em_scalar_int(0)); }
 em_status n_resize_(uint64_t ks, em_tensor *self, em_ints size, int memory_format) {

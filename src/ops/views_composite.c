@@ -108,6 +108,7 @@ em_status c_movedim_int(em_tensor *self, int64_t source, int64_t destination, em
 em_status c_swapaxes(em_tensor *self, int64_t a, int64_t b, em_tensor **out) {
   return em_call_transpose_int(self, a, b, out);
 }
+em_status c_swapaxes_(em_tensor *self, int64_t a, int64_t b) { return em_call_transpose_(self, a, b); }
 em_status c_expand_as(em_tensor *self, em_tensor *other, em_tensor **out) {
   return em_call_expand(self, (em_ints){other->sizes, other->ndim}, false, out);
 }
