@@ -229,7 +229,8 @@ def emit_loop(d, loop, printer):
     sig = ", ".join(
         [f"{ty} {n}" for n, ty in ins] + [f"{t} {a}" for a in d.attrs] + (["uint32_t *sticky"] if sticky else [])
     )
-    o = [emit_function(f"x{k}_{name}", sig, ot[k], b) for k, b in enumerate(bodies)]
+    whole = printer.vocabulary.array_call(d.loops[loop][0]) if len(ins) == 1 and len(ot) == 1 else None
+    o = [] if whole else [emit_function(f"x{k}_{name}", sig, ot[k], b) for k, b in enumerate(bodies)]
     o += [emit_function(f"case{k}_{name}", sig, ot[0], b) for k, (_, b) in enumerate(cases)]
     o.append(f"static uint32_t {name}(char *const *data, uint32_t bcast, int64_t n, const void *attr) {{")
     o += [
@@ -244,7 +245,10 @@ def emit_loop(d, loop, printer):
         o.append(f"  if ({test}) {{")
         o += emit_runs(d, ins, [f"case{k}_{name}"], ot, loop, tail, not sticky, 4)
         o.append("    return 0;\n  }")
-    o += emit_runs(d, ins, [f"x{k}_{name}" for k in range(len(ot))], ot, loop, tail, not sticky, 2)
+    if whole:
+        o.append(f"  {whole}(o0, p0, n);")
+    else:
+        o += emit_runs(d, ins, [f"x{k}_{name}" for k in range(len(ot))], ot, loop, tail, not sticky, 2)
     o.append(f"  return {'flags' if sticky else '0'};\n}}")
     return "\n".join(o)
 

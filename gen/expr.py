@@ -399,6 +399,13 @@ class Vocabulary:
     def c_call(self, name, t, a):
         return f"{self.functions[name]['c']}_{t}({', '.join(a)})"
 
+    def array_call(self, tree):
+        """The routine that does a whole loop `o[i] = tree(a[i])`, or None: tree is one call on an operand."""
+        one = tree.op == "call" and len(tree.args) == 1 and tree.args[0].op == "name"
+        same = one and tree.type == tree.args[0].type and tree.type in ("f32", "f64")
+        stem = self.functions[tree.value].get("array") if same else None
+        return f"{stem}_{tree.type}" if stem else None
+
     def cl_call(self, name, a):
         form = self.functions[name]["opencl"]
         return form.format(*a) if "{" in form else f"{form}({', '.join(a)})"

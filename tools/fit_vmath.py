@@ -106,6 +106,71 @@ static const double vm_priv_pi_f32[4][4] __attribute__((unused)) = {""")
     print("};\n\n#endif")
 
 
+# ---- vmath_tables.h ----
+
+
+def f32(x):
+    return mp.mpf(float(np.float32(float(x))))
+
+
+def through(g, xs):
+    """The polynomial that equals g at xs, low to high."""
+    n = len(xs)
+    return list(mp.lu_solve(mp.matrix([[x**c for c in range(n)] for x in xs]), mp.matrix([g(x) for x in xs])))
+
+
+def slope(f, c):
+    """(f(c + d) - f(c)) / d."""
+    return lambda d: (f(c + d) - f(c)) / d if abs(d) > 1e-12 else mp.diff(f, c)
+
+
+def pieces(f, first, end):
+    """32 columns: piece 0 up to 5/64 with the coefficients `first`, then four an octave up to `end`.
+
+    The centre of a piece is a zero of T6 on it, moved to where f comes nearest to a float: with the five other zeros as
+    nodes the error is nearly minimax."""
+    edges = [mp.mpf(2) ** (k // 4 - 4) * (1 + mp.mpf(k % 4) / 4) for k in range(1, 32)]
+    rows = [[0, 0, *first]]
+    for lo, hi in zip(edges, edges[1:]):
+        if lo >= end:
+            break
+        hi = min(hi, end)
+        step = mp.mpf(2) ** (mp.floor(mp.log(lo, 2)) - 20)
+        zeros = [(lo + hi) / 2 + (hi - lo) / 2 * mp.cos(mp.pi * (2 * i + 1) / 12) for i in range(6)]
+        near = f32(zeros.pop(2))
+        c = min((near + j * step for j in range(-400, 401)), key=lambda c: abs(f32(f(c)) - f(c)))
+        rows.append([c, f(c), *through(slope(f, c), [x - c for x in zeros])])
+    return rows + [rows[-1]] * (32 - len(rows))
+
+
+def odd(f, plus):
+    """c1 to c5 of an odd function on [0, 5/64], f(x) / x + plus to begin with."""
+    zeros = [mp.mpf(25) / 8192 * (1 + mp.cos(mp.pi * (2 * i + 1) / 6)) for i in range(3)]
+    co = through(lambda z: f(mp.sqrt(z)) / mp.sqrt(z) + plus, zeros)
+    return [co[0], 0, co[1], 0, co[2]]
+
+
+def print_tables_header():
+    """The text of src/backend/cpu/vmath_tables.h."""
+    print("""\
+// vmath_tables.h: tanh and erf in 32 pieces each, picked by permutations (vmath_v512.h). Piece i is column i.
+// Written by `python tools/fit_vmath.py TABLES`.
+#ifndef EMBER_BACKEND_CPU_VMATH_TABLES_H
+#define EMBER_BACKEND_CPU_VMATH_TABLES_H
+""")
+    for name, rows, what in (
+        ("tanh", pieces(mp.tanh, odd(mp.tanh, 0), 9.1), "tanh(centre + d)"),
+        ("erf", pieces(mp.erf, odd(mp.erf, -1), 4), "erf(centre + d), less d in piece 0"),
+    ):
+        print(f"// Centre, c0, c1 to c5: {what} = c0 + c1 d + ... + c5 d^5.\nstatic const float vm_priv_{name}_table[7][32] __attribute__((unused)) = {{")
+        for column in zip(*rows):
+            words = [re.sub(r"\.?0+p", "p", float(f32(v)).hex()) + "f" if v else "0" for v in column]
+            for at in range(0, 32, 6):
+                print("  " + "{ " * (at == 0) + ", ".join(words[at : at + 6]) + ("," if at + 6 < 32 else " },"))
+        print("};\n")
+    print("#endif")
+
+
 ID, SQ = (lambda x: x), (lambda x: x * x)
 L2_32 = rounded(mp.log(2), 24)
 LN2H = mp.log(2) / 2 + mp.mpf("1e-4")
@@ -133,6 +198,7 @@ FITS = {
     "EXPM1_32": (lambda r: (mp.expm1(r) - r) / r**2, lambda r: r**2 / mp.expm1(r), ID, -LN2H, LN2H, 5, 24),
     "EXP2_32": (lambda r: (mp.mpf(2)**r - 1 - L2_32 * r) / r**2, lambda r: r * r, ID, -0.5001, 0.5001, 5, 24),
     "LOG32": (lambda f: (mp.log1p(f) - f + f * f / 2) / f**3, lambda f: f**3 / mp.log1p(f), ID, FLO, FHI, 8, 24),
+    "LOGM32": (lambda f: (mp.log1p(f) - f + f * f / 2) / f**3, lambda f: f**3 / mp.log1p(f), ID, -0.25, 0.5, 8, 24),
     "TANH32": (lambda x: (mp.tanh(x) - x) / x**3, lambda x: x**3 / mp.tanh(x), SQ, 1e-4, 0.971, 7, 24),
     "ERF32": (lambda x: mp.erf(x) / x - 1, lambda x: x / mp.erf(x), SQ, 1e-4, 0.911, 6, 24),
     "ERFL32": (lambda t: mp.log(mp.erfc(t)), lambda t: mp.erfc(t) / mp.erf(t), ID, 0.909, 3.95, 7, 24),
@@ -158,6 +224,8 @@ FITS = {
 def main():
     if sys.argv[1:] == ["PI"]:
         return print_pi_header()
+    if sys.argv[1:] == ["TABLES"]:
+        return print_tables_header()
     for name in sys.argv[1:] or FITS:
         *spec, bits = FITS[name]
         coef, err = fit(*spec, bits)

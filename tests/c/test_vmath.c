@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "vmath_array.h"
+#include "vmath_circ.h"
 #include "vmath_complex.h"
 
 enum { BLOCK = 4096 };
@@ -107,6 +109,15 @@ typedef struct {
 
 #define ROW(f, r) { #f, f32_##f, f64_##f, r, r##l },
 static const unary unaries[] = { UNARY(ROW) };
+
+/* Array routines, under the name of the function with _array; the f64 ones are loops over the functions above. */
+#define ARRAYS(X) \
+    X(exp, exp) X(log, log) X(tanh, tanh) X(erf, erf) X(sigmoid, r_sigmoid) X(sin, sin) X(cos, cos) X(tan, tan)
+#define ALOOP(f, r) \
+    static void f32_##f##_array(float *o, const float *a, int n) { vm_##f##_array_f32(o, a, n); }
+#define AROW(f, r) { #f "_array", f32_##f##_array, NULL, r, NULL },
+ARRAYS(ALOOP)
+static const unary arrays[] = { ARRAYS(AROW) };
 static const binary binaries[] = { BINARY(ROW) };
 
 /* ---- arguments ---- */
@@ -203,6 +214,33 @@ static void unary64(const unary *f, int blocks)
         }
     }
     report(&w, f->name, "f64");
+}
+
+/* GELU's error in ulps of the result, or of x/2 where that is larger: for x < 0 the formula takes 1 from 1. */
+static void gelu32(const char *name, void (*f)(float *, const float *, int64_t), double (*ref)(double), uint32_t stride)
+{
+    static float a[BLOCK], o[BLOCK];
+    worst w = { 0 };
+    for (uint64_t u = next() % stride; u >> 32 == 0;) {
+        for (int i = 0; i < BLOCK; i++, u += stride) {
+            uint32_t bits = (uint32_t)u;
+            memcpy(&a[i], &bits, 4);
+            if (!(fabsf(a[i]) < 0x1p40f))
+                a[i] = 0.0f;
+        }
+        f(o, a, BLOCK);
+        for (int i = 0; i < BLOCK; i++) {
+            double want = ref((double)a[i]);
+            note(&w, name, fabs(o[i] - want) / ulp32(fmax(fabs(want), fabs(a[i]) / 2)), a[i], 0.0, o[i], want);
+        }
+    }
+    report(&w, name, "f32");
+}
+
+static double r_gelu_erf(double x) { return 0.5 * x * erfc(-x * M_SQRT1_2); }
+static double r_gelu_tanh(double x)
+{
+    return 0.5 * x * (1.0 + tanh(M_SQRT1_2 * M_2_SQRTPI * (x + 0.044715 * x * x * x)));
 }
 
 static void binary32(const binary *f, int blocks)
@@ -389,6 +427,13 @@ int main(int argc, char **argv)
         unary32(&unaries[i], stride);
         unary64(&unaries[i], blocks);
     }
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
+        if (!only || !strcmp(only, arrays[i].name))
+            unary32(&arrays[i], stride);
+    if (!only || !strcmp(only, "gelu_erf"))
+        gelu32("gelu_erf", vm_gelu_erf_array_f32, r_gelu_erf, stride);
+    if (!only || !strcmp(only, "gelu_tanh"))
+        gelu32("gelu_tanh", vm_gelu_tanh_array_f32, r_gelu_tanh, stride);
     for (size_t i = 0; i < sizeof binaries / sizeof *binaries; i++) {
         if (only && strcmp(only, binaries[i].name))
             continue;

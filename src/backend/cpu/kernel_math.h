@@ -4,6 +4,7 @@
 #ifndef EMBER_BACKEND_CPU_KERNEL_MATH_H
 #define EMBER_BACKEND_CPU_KERNEL_MATH_H
 #include "../../core/complex_types.h"
+#include "vmath_array.h"
 #include "vmath_circ.h"
 #include "vmath_f32.h"
 #include "vmath_f64.h"
