@@ -75,7 +75,7 @@ parity: all  ## the same calls in real PyTorch and in Ember; writes docs/parity.
 lint: | $(VENV)/.ember-dev  ## include arrows, sizes, headers that stand alone, names that exist
 	@$(PY) tools/lint.py $(ARGS)
 
-format:  ## wrap lines of C longer than 120 columns, touch no other (needs clang-format)
+format:  ## wrap lines of C longer than 140 columns, touch no other (needs clang-format)
 	@python3 tools/wrap.py $(ARGS)
 
 asan:  ## C tests and a part of the Python tests under the address and undefined-behaviour sanitizers

@@ -453,7 +453,8 @@ def _native(row, op):
         f"*{x} = NULL" for x in t) +
         ";",
          f"  EM_TRY({fn}({call}));"]
-            b += [f"  EM_TRY({'em_priv_write_out' if op.variant == 'out' else 'em_priv_write_inplace'}({nm}, {x}));" for nm, x in zip(names, t)]
+            write = "em_priv_write_out" if op.variant == "out" else "em_priv_write_inplace"
+            b += [f"  EM_TRY({write}({nm}, {x}));" for nm, x in zip(names, t)]
             b.append("fail:")
             b += [f"  em_tensor_release({x});" for x in t]
             b.append("  return st;\n}")

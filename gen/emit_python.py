@@ -57,8 +57,11 @@ def emit(rows):
         table.append(f'  {{"{name}", overloads_{name}_{bit}, {len(ops)}, {bit}}},')
     c.append("const em_py_function em_py_functions[] = {\n" + "\n".join(table) + "\n};")
     c.append(f"const size_t em_py_function_count = {len(table)};\n")
-    h = (head("emit_python.py") + "#ifndef EMBER_GEN_PYTHON_H\n#define EMBER_GEN_PYTHON_H\n#include <stddef.h>\n#include \"dispatch/operator.h\"\n"
-         "// One Python-visible name in one place: 1 function of the module, 2 method of Tensor, 4, 8, 16 function of _C._nn, _linalg, _special.\n"
+    h = (head("emit_python.py") + "#ifndef EMBER_GEN_PYTHON_H\n#define EMBER_GEN_PYTHON_H\n"
+         "#include <stddef.h>\n#include \"dispatch/operator.h\"\n"
+         "// One Python-visible name in one place: 1 function of the module, 2 method of Tensor,\n"
+         "// 4, 8, 16 function of _C._nn, _linalg, _special.\n"
          "typedef struct em_py_function {\n  const char *name;\n  em_operator *const *overloads;  // in the order in which they are tried\n"
-         "  int n;\n  int where;\n} em_py_function;\nextern const em_py_function em_py_functions[];\nextern const size_t em_py_function_count;\n#endif\n")
+         "  int n;\n  int where;\n} em_py_function;\nextern const em_py_function em_py_functions[];\n"
+         "extern const size_t em_py_function_count;\n#endif\n")
     return {"gen_python.c": "\n".join(c), "gen_python.h": h}

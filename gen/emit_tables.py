@@ -47,7 +47,8 @@ def emit(ops_dir):
     for r in rows:
         np = f'"{r["np"]}"' if r["np"] else "NULL"
         c.append(
-            f'  [EM_{r["id"]}] = {{"{r["name"]}", "{r["storage"]}", {np}, {r["size"]}, {r["code"]}, EM_CLASS_{r["class"].upper()}, EM_{r["compute"]}}},')
+            f'  [EM_{r["id"]}] = {{"{r["name"]}", "{r["storage"]}", {np}, {r["size"]}, {r["code"]}, '
+            f'EM_CLASS_{r["class"].upper()}, EM_{r["compute"]}}},')
     c.append("};\nconst uint8_t em_priv_promote[EM_NUM_DTYPES][EM_NUM_DTYPES] = {")
     for a in rows:
         c.append(f"  [EM_{a['id']}] = {{" + ", ".join(f"[EM_{b['id']}] = EM_{promote(a, b)}" for b in rows) + "},")
@@ -56,7 +57,8 @@ def emit(ops_dir):
     k = [
     HEAD.format(
         file="keys.yaml"),
-         "#ifndef EMBER_GEN_KEYS_H\n#define EMBER_GEN_KEYS_H\n#include <stdint.h>\n// The bit of a key; higher bits run first.\ntypedef enum em_key {"]
+         "#ifndef EMBER_GEN_KEYS_H\n#define EMBER_GEN_KEYS_H\n#include <stdint.h>\n"
+         "// The bit of a key; higher bits run first.\ntypedef enum em_key {"]
     k += [f"  EM_KEY_{r['name']},  // {r['kind']}: {r['doc']}" for r in reversed(keys)]
     k.append("  EM_NUM_KEYS\n} em_key;\n#define EM_KEYBIT(k) ((uint64_t)1 << (k))")
     k.append('#define EM_KEY_NAMES {' + ", ".join(f'"{r["name"]}"' for r in reversed(keys)) + "}")

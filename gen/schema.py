@@ -236,6 +236,9 @@ def type_enum(t):
         t.base]
 
 
+ENUM_TAGS = {"ScalarType": "EM_TAG_DTYPE", "Layout": "EM_TAG_LAYOUT", "MemoryFormat": "EM_TAG_MEMORY_FORMAT"}
+
+
 def box(t, name):
     """C expression: an em_value from a typed argument."""
     c = c_type(t)
@@ -256,7 +259,7 @@ def box(t, name):
     "const char *": f"em_value_string({name})",
     "em_device": f"em_value_device({name})",
     "struct em_generator *": f"em_value_generator({name})",
-     "int": f"em_value_enum({'EM_TAG_' + {'ScalarType': 'DTYPE', 'Layout': 'LAYOUT', 'MemoryFormat': 'MEMORY_FORMAT'}.get(t.base, 'DTYPE')}, {name})"}[c]
+     "int": f"em_value_enum({ENUM_TAGS.get(t.base)}, {name})"}[c]
 
 
 def unbox(t, v):

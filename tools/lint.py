@@ -29,7 +29,7 @@ ARROWS = {
 # Who may touch a tensor's bytes: backends, and the parts of core that make, describe and walk storage.
 DATA_ALLOWED = re.compile(r"src/backend/|src/core/(iterator|copy|cast|shape|storage|tensor|alloc|rng)|"
                           r"src/dispatch/pointwise|src/serialize/|python/csrc/(numpy|dlpack|buffer|storage)")
-MAX_FILE, MAX_FUNCTION, MAX_LINE, MAX_README = 1200, 80, 120, 30
+MAX_FILE, MAX_FUNCTION, MAX_LINE, MAX_README = 1200, 80, 140, 30
 HAND_WRITTEN = ["src/**/*.[ch]", "include/**/*.h", "python/**/*.[ch]", "python/**/*.py", "tests/**/*.[ch]",
                 "tests/**/*.py", "gen/**/*.py", "tools/**/*.py", "bench/**/*.[ch]", "bench/**/*.py",
                 "examples/**/*.[ch]", "examples/**/*.py"]
@@ -80,7 +80,7 @@ def check_text(lint, path):
     if count > MAX_FILE and not any("lint: table" in line for line in lines[:5]):
         lint.problem(path, 0, "file-length", f"{count} lines, at most {MAX_FILE}")
     for number, line in enumerate(lines, 1):
-        if len(line) > MAX_LINE:
+        if len(line) > MAX_LINE and "/golden/" not in path:
             lint.problem(path, number, "line-length", f"{len(line)} columns, at most {MAX_LINE}")
         if line != line.rstrip() or "\t" in line:
             lint.problem(path, number, "whitespace", "tab, or blank at the end of the line")
@@ -155,7 +155,8 @@ def check_listed(lint):
         words = [f"'{name}'", f"/{name}'"]
         if path.startswith("tests/c/"):
             words.append(f"'{name[len('test_'):-len('.c')]}'")
-        if not any(word in text for text in builds.values() for word in words):
+        driven = path.startswith("tests/c/") and os.path.exists(path[:-2] + ".py")  # its pytest module compiles it
+        if not driven and not any(word in text for text in builds.values() for word in words):
             lint.problem(path, 0, "unlisted", "no meson.build compiles this file")
     for path, text in builds.items():
         for number, line in enumerate(text.split("\n"), 1):

@@ -93,3 +93,8 @@ em_status em_fill(em_tensor *dst, em_scalar value) {
   if (dst->device.type == EM_DEVICE_META) return EM_OK;
   return em_iter_for_each(&it, fill_run, &f, COPY_GRAIN);
 }
+
+void em_tensor_put(em_tensor *t, int64_t at, const void *src, int from, int64_t n) {
+  int64_t size = (int64_t)em_tensor_itemsize(t);
+  em_cast_store((char *)em_tensor_data(t) + at * size, t->dtype, size, src, from, n);
+}

@@ -89,6 +89,8 @@ EM_PRIV extern const em_cast_fn (*em_priv_casts)[EM_NUM_DTYPES];
 // real to complex).
 EM_PRIV void em_cast_load(void *dst, int to, const void *src, int from, int64_t stride, int64_t n);
 EM_PRIV void em_cast_store(void *dst, int to, int64_t stride, const void *src, int from, int64_t n);
+// Writes n elements of dtype `from` into a contiguous tensor, starting at its element `at`.
+EM_PRIV void em_tensor_put(em_tensor *t, int64_t at, const void *src, int from, int64_t n);
 // Whole-tensor copy with broadcasting and casting: dst[...] = src[...]. The kernel of copy_, clone, contiguous, to.
 EM_PRIV em_status em_copy_into(em_tensor *dst, em_tensor *src);
 EM_PRIV em_status em_fill(em_tensor *dst, em_scalar value);

@@ -142,7 +142,6 @@ static em_status arange(em_scalar start, em_scalar end, em_scalar step, OPTIONS,
   if (t->device.type == EM_DEVICE_META || n == 0) return EM_OK;
   enum { TILE = 512 };
   union { int64_t i[TILE]; double d[TILE]; } tile;
-  size_t size = em_tensor_itemsize(t);
   bool ints = em_dtype_is_integral(dtype);
   int64_t bi = em_scalar_to_int(start), si = em_scalar_to_int(step);
   double bd = em_scalar_to_double(start), sd = em_scalar_to_double(step);
@@ -152,8 +151,7 @@ static em_status arange(em_scalar start, em_scalar end, em_scalar step, OPTIONS,
       if (ints) tile.i[k] = bi + si * (at + k);
       else tile.d[k] = bd + sd * (double)(at + k);
     }
-    em_cast_store((char *)em_tensor_data(t) + (size_t)at * size, dtype, (int64_t)size, &tile, ints ? EM_I64 : EM_F64,
-                  m);
+    em_tensor_put(t, at, &tile, ints ? EM_I64 : EM_F64, m);
   }
   return EM_OK;
 }
@@ -183,8 +181,6 @@ em_status n_linspace(uint64_t ks, em_scalar start, em_scalar end, int64_t steps,
   EM_PASS(make((em_ints){&steps, 1}, dtype, layout, device, out));
   em_tensor *t = *out;
   if (t->device.type == EM_DEVICE_META) return EM_OK;
-  char *p = em_tensor_data(t);
-  size_t size = em_tensor_itemsize(t);
   em_c128 b = em_scalar_to_c128(start), e = em_scalar_to_c128(end);
   double n1 = (double)(steps - 1);
   if (em_dtype_is_integral(dtype)) b.re = trunc(b.re), e.re = trunc(e.re);
@@ -200,7 +196,7 @@ em_status n_linspace(uint64_t ks, em_scalar start, em_scalar end, int64_t steps,
     else
       v = low ? (em_c128){fma(step.re, k, b.re), fma(step.im, k, b.im)}
               : (em_c128){fma(-step.re, k, e.re), fma(-step.im, k, e.im)};
-    em_cast_store(p + (size_t)i * size, dtype, (int64_t)size, &v, EM_C128, 1);
+    em_tensor_put(t, i, &v, EM_C128, 1);
   }
   return EM_OK;
 }

@@ -1,5 +1,5 @@
 // index.c: self[tensors]: masks to positions, broadcasting of index tensors, where the indexed dims go in the result.
-#include "index.h"
+#include "../dispatch/index_plan.h"
 #include <string.h>
 #include "gen_ops.h"
 
@@ -52,34 +52,6 @@ static em_status expand(em_tensor *self, em_tensors indices, expanded *e) {
   return EM_OK;
 }
 
-// Adds index * stride into the offsets, walking the index tensor broadcast to `shape`.
-static em_status add_offsets(em_tensor *index, const em_shape *shape, int64_t size, int64_t stride, int dim,
-                             int64_t *offsets) {
-  int64_t counter[EM_MAX_DIMS] = {0}, step[EM_MAX_DIMS], n = 1;
-  int lead = shape->ndim - index->ndim;
-  for (int i = 0; i < shape->ndim; i++) {
-    step[i] = i < lead || index->sizes[i - lead] == 1 ? 0 : index->strides[i - lead];
-    n *= shape->sizes[i];
-  }
-  int64_t at = 0, value;
-  size_t item = em_tensor_itemsize(index);
-  const char *data = em_tensor_data(index);
-  for (int64_t k = 0; k < n; k++) {
-    em_cast_load(&value, EM_I64, data + at * (int64_t)item, index->dtype, 0, 1);
-    if (EM_UNLIKELY(value < -size || value >= size))
-      return em_fail(EM_ERR_INDEX, "index %lld is out of bounds for dimension %d with size %lld", (long long)value, dim,
-                     (long long)size);
-    offsets[k] += (value < 0 ? value + size : value) * stride;
-    for (int d = shape->ndim - 1; d >= 0; d--) {
-      at += step[d];
-      if (++counter[d] < shape->sizes[d]) break;
-      at -= step[d] * shape->sizes[d];
-      counter[d] = 0;
-    }
-  }
-  return EM_OK;
-}
-
 static em_status index_shape(const expanded *e, em_shape *shape) {
   shape->ndim = 0;
   for (int i = 0; i < e->n; i++) {
@@ -98,11 +70,11 @@ static em_status index_shape(const expanded *e, em_shape *shape) {
 
 static em_status make_offsets(em_tensor *self, const expanded *e, const em_shape *shape, em_index_plan *p) {
   EM_PASS(em_tensor_new(shape->ndim, shape->sizes, EM_I64, (em_device){EM_DEVICE_CPU, -1}, &p->offsets));
-  int64_t *offsets = em_tensor_data(p->offsets);
   if (p->offsets->numel == 0) return EM_OK;
-  memset(offsets, 0, sizeof(int64_t) * (size_t)p->offsets->numel);
+  EM_PASS(em_fill(p->offsets, em_scalar_int(0)));
   for (int i = 0; i < e->n; i++)
-    if (e->index[i] != NULL) EM_PASS(add_offsets(e->index[i], shape, self->sizes[i], self->strides[i], i, offsets));
+    if (e->index[i] != NULL)
+      EM_PASS(em_priv_index_offsets(e->index[i], shape, self->sizes[i], self->strides[i], i, p->offsets));
   return EM_OK;
 }
 

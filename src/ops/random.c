@@ -2,6 +2,7 @@
 // and in iteration order of others, one generator never split over threads: so a seed gives PyTorch's numbers.
 #include <math.h>
 #include "../core/rng.h"
+#include "../dispatch/random_fill.h"
 #include "copy.h"
 #include "gen_ops.h"
 
@@ -111,7 +112,7 @@ em_status n_normal_(uint64_t ks, em_tensor *self, double mean, double std, em_ge
   em_generator *g = generator_of(generator);
   if (g == NULL) return EM_NOMEM(sizeof *g);
   if (self->numel < 16 || !em_tensor_is_contiguous(self)) return fill_all(self, g, NORMAL_SERIAL, mean, std);
-  em_rng_fill_normal(g, (em_rng_type)em_priv_dtypes[self->dtype].code, em_tensor_data(self), self->numel, mean, std);
+  em_priv_fill_whole(g, self, EM_FILL_NORMAL, mean, std);
   return EM_OK;
 }
 
@@ -335,7 +336,7 @@ em_status n_randperm_generator(uint64_t ks, int64_t n, em_generator *generator, 
   em_generator *g = generator_of(generator);
   if (g == NULL) return finish(EM_NOMEM(sizeof *g), t, out);
   if (t->device.type == EM_DEVICE_CPU && n > 0)
-    em_rng_fill_randperm(g, (em_rng_type)em_priv_dtypes[dtype].code, em_tensor_data(t), n);
+    em_priv_fill_whole(g, t, EM_FILL_RANDPERM, 0, 0);
   *out = t;
   return EM_OK;
 }

@@ -3,7 +3,7 @@
 #include <string.h>
 #include "../../core/half.h"
 #include "../../core/threads.h"
-#include "../../ops/index.h"
+#include "../../dispatch/index_plan.h"
 #include "gen_ops.h"
 
 // --- walking a window in row-major order
@@ -35,6 +35,34 @@ static inline void move(char *dst, const char *src, size_t size) {
     case 8: memcpy(dst, src, 8); break;
     default: memcpy(dst, src, 16);
   }
+}
+
+// Adds index * stride into the offsets, walking the index tensor broadcast to `shape`.
+em_status em_priv_index_offsets(em_tensor *index, const em_shape *shape, int64_t size, int64_t stride, int dim, em_tensor *offsets) {
+  int64_t counter[EM_MAX_DIMS] = {0}, step[EM_MAX_DIMS], n = 1;
+  int lead = shape->ndim - index->ndim;
+  for (int i = 0; i < shape->ndim; i++) {
+    step[i] = i < lead || index->sizes[i - lead] == 1 ? 0 : index->strides[i - lead];
+    n *= shape->sizes[i];
+  }
+  int64_t at = 0, value;
+  size_t item = em_tensor_itemsize(index);
+  const char *data = em_tensor_data(index);
+  int64_t *sum = em_tensor_data(offsets);
+  for (int64_t k = 0; k < n; k++) {
+    em_cast_load(&value, EM_I64, data + at * (int64_t)item, index->dtype, 0, 1);
+    if (EM_UNLIKELY(value < -size || value >= size))
+      return em_fail(EM_ERR_INDEX, "index %lld is out of bounds for dimension %d with size %lld", (long long)value, dim,
+                     (long long)size);
+    sum[k] += (value < 0 ? value + size : value) * stride;
+    for (int d = shape->ndim - 1; d >= 0; d--) {
+      at += step[d];
+      if (++counter[d] < shape->sizes[d]) break;
+      at -= step[d] * shape->sizes[d];
+      counter[d] = 0;
+    }
+  }
+  return EM_OK;
 }
 
 // --- index: result position (a, k, b) reads self[before(a) + offsets[k] + after(b)]

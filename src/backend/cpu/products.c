@@ -71,7 +71,8 @@ static void run_blas(const em_gemm *g) {
   if (g->s.data == NULL) beta = (em_c128){0, 0};
   else if (g->s.data != g->c.data)
     for (int64_t i = 0; i < g->m; i++)
-      em_priv_casts[g->dtype][g->dtype](g->c.data + i * g->c.row * item, g->c.col * item, g->s.data + i * g->s.row * item, g->s.col * item, g->n);
+      em_priv_casts[g->dtype][g->dtype](g->c.data + i * g->c.row * item, g->c.col * item, g->s.data + i * g->s.row * item,
+                                        g->s.col * item, g->n);
   const em_c64 alpha32 = {(float)g->alpha.re, (float)g->alpha.im}, beta32 = {(float)beta.re, (float)beta.im};
   const void *pa = g->a.data, *pb = g->b.data;
   void *pc = g->c.data;
@@ -241,7 +242,8 @@ em_status k_cpu_bmm(em_plan *p, em_tensor *self, em_tensor *mat2, em_tensor *out
   g.batch = self->sizes[0];
   return run_gemm(&g, p);
 }
-em_status k_cpu_baddbmm(em_plan *p, em_tensor *self, em_tensor *batch1, em_tensor *batch2, em_scalar beta, em_scalar alpha, em_tensor *out) {
+em_status k_cpu_baddbmm(em_plan *p, em_tensor *self, em_tensor *batch1, em_tensor *batch2, em_scalar beta, em_scalar alpha,
+                        em_tensor *out) {
   em_gemm g = product(matrix_of(batch1), matrix_of(batch2), out, batch1->sizes[1], batch2->sizes[2], batch1->sizes[2]);
   g.c = matrix_of(out);
   g.batch = batch1->sizes[0];
