@@ -135,7 +135,7 @@ PyObject *em_py_call_function(const char *name, PyObject *const *args, Py_ssize_
 }
 
 // An out= overload called by the schema's names: max.dim_max(x, 0, max=a, max_values=b). The parser knows one `out`, so
-// the named ones become it, as a tuple when there are several. Fills `all` and a new tuple `names`; 0 when there are none.
+// the named ones become it, a tuple when there are several. Fills `all` and a new tuple `names`; 0 when there are none.
 static int join_outs(const em_operator *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject **all,
                      PyObject **names, PyObject **joined) {
   PyObject *found[EM_PY_MAX_ARGS] = {0};

@@ -393,6 +393,11 @@ em_status formula_nll_second(em_tensor *grad, em_tensor *target, em_tensor *weig
   OWN total = NULL;
   return em_call_nll_loss_forward(grad, target, weight, reduction, ignore_index, out, &total);
 }
+em_status formula_nll2d_second(em_tensor *grad, em_tensor *target, em_tensor *weight, int64_t reduction,
+                               int64_t ignore_index, em_tensor **out) {
+  OWN total = NULL;
+  return em_call_nll_loss2d_forward(grad, target, weight, reduction, ignore_index, out, &total);
+}
 em_status formula_embedding_second(em_tensor *grad, em_tensor *indices, int64_t padding_idx, em_tensor **out) {
   OWN flat = NULL;
   OWN rows = NULL;

@@ -51,6 +51,8 @@ EM_PRIV em_status formula_mse_grad_output(em_tensor *grad, em_tensor *self, em_t
 EM_PRIV em_status formula_mse_second(em_tensor *grad, em_tensor *grad_output, int64_t reduction, em_tensor **out);
 EM_PRIV em_status formula_nll_second(em_tensor *grad, em_tensor *target, em_tensor *weight, int64_t reduction,
                                      int64_t ignore_index, em_tensor **out);
+EM_PRIV em_status formula_nll2d_second(em_tensor *grad, em_tensor *target, em_tensor *weight, int64_t reduction,
+                                     int64_t ignore_index, em_tensor **out);
 EM_PRIV em_status formula_embedding_second(em_tensor *grad, em_tensor *indices, int64_t padding_idx, em_tensor **out);
 
 // --- reductions

@@ -95,7 +95,9 @@ em_status em_red_run(const em_red_desc *d, uint32_t flags, em_tensor *self, em_i
   int reduced_dtype = self->dtype, result = self->dtype;
   bool given = (flags & EM_ITER_OUT) != 0, meta = (flags & EM_ITER_META) != 0;
   if (given && dtype == EM_DTYPE_NONE && d->dtype_rule <= EM_RED_DTYPE_FLOAT && d->dtype_rule != EM_RED_DTYPE_SAME)
-    dtype = outs[0]->dtype;
+    dtype = d->out_kind[0] == EM_RED_REAL && em_dtype_is_complex(self->dtype) && !em_dtype_is_complex(outs[0]->dtype)
+                ? em_dtype_to_complex(outs[0]->dtype)  // a real result of complex elements: they stay complex
+                : outs[0]->dtype;
   EM_PASS(reduced_dims(d, self, dims, &w.reduced));
   EM_PASS(check_ordered(d, self));
   EM_PASS(check_empty(d, self, dims, w.reduced));

@@ -1,4 +1,5 @@
-"""Each allocation of every operator fails once, forward and backward: an exception comes, and nothing is left behind."""
+"""Each allocation of every operator fails once, forward and backward: an exception comes, nothing is left behind."""
+
 import pytest
 from faults import fail_each
 from sampling import PRESENT, dtypes_of, gradients_of, samples, tensors, writes_first
@@ -27,14 +28,16 @@ def test_forward(name):
     def run():
         given = (args[0].clone(), *args[1:]) if writes else args
         call(*given, **kwargs)
+
     failed = fail_each(run, tensors_in(args))
     assert failed > 0 or name in NO_MEMORY, "nothing was allocated"
 
 
 @pytest.mark.parametrize("name", [n for n in PRESENT if "float64" in gradients_of(n)])
 def test_backward(name):
-    args, kwargs = tensors(samples(name, "float64")[0], "float64",
-                           lambda t: t.requires_grad_() if t.is_floating_point() else t)
+    args, kwargs = tensors(
+        samples(name, "float64")[0], "float64", lambda t: t.requires_grad_() if t.is_floating_point() else t
+    )
     call, writes = operator(name), writes_first(name)
     leaves = [t for t in tensors_in(args) if t.requires_grad]
 
@@ -42,6 +45,7 @@ def test_backward(name):
         given = (args[0].clone(), *args[1:]) if writes else args
         results = [r for r in flat(call(*given, **kwargs)) if r.requires_grad]
         torch.autograd.grad(results, leaves, [torch.ones_like(r) for r in results], allow_unused=True)
+
     assert fail_each(run, tensors_in(args)) > 0
 
 
@@ -58,6 +62,7 @@ def test_a_refused_inplace_call_writes_nothing(call):
         except Exception:
             assert target.tolist() == fresh.tolist()
             raise
+
     fail_each(run, [x])
 
 
@@ -71,12 +76,23 @@ def test_training_step():
     def run():
         loss = torch.nn.functional.cross_entropy(net(x), y)
         torch.autograd.grad(loss, parameters)
+
     assert fail_each(run, [x, y, *[p.detach() for p in parameters]]) > 20
 
 
 def test_python_faces_of_tensors():
     x = torch.arange(12.0).reshape(3, 4)
-    for run in (lambda: x[1:, ::2], lambda: x[torch.tensor([0, 2])], lambda: x[x > 3], lambda: x.tolist(), lambda: repr(x),
-                lambda: torch.tensor([[1, 2], [3, 4]]), lambda: x.numpy(), lambda: x.to(torch.float64),
-                lambda: (x + 1) * 2 - x / 3, lambda: x.detach().requires_grad_(), lambda: x.view(torch.int32)):
+    for run in (
+        lambda: x[1:, ::2],
+        lambda: x[torch.tensor([0, 2])],
+        lambda: x[x > 3],
+        lambda: x.tolist(),
+        lambda: repr(x),
+        lambda: torch.tensor([[1, 2], [3, 4]]),
+        lambda: x.numpy(),
+        lambda: x.to(torch.float64),
+        lambda: (x + 1) * 2 - x / 3,
+        lambda: x.detach().requires_grad_(),
+        lambda: x.view(torch.int32),
+    ):
         fail_each(run, [x])

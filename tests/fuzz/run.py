@@ -108,7 +108,8 @@ class Program:
                 values = self.leaf_values[name]
             values = np.array(values, np.float64).reshape(shape)
             self.leaves[name] = values
-            self.lines.append(f"{name} = torch.tensor({values.tolist()}, dtype=torch.float64){'.requires_grad_()' if grad else ''}")
+            self.lines.append(
+                f"{name} = torch.tensor({values.tolist()}, dtype=torch.float64){'.requires_grad_()' if grad else ''}")
             self.lines.append(f"v{i} = {name} * 1")
             if self.only != "plain":
                 for line in self.lines[-2:]:
@@ -179,7 +180,8 @@ class Program:
             for b, y in self.plain.items():
                 if a < b and x.places.size and y.places.size:
                     shared = self.real[a].untyped_storage().data_ptr() == self.real[b].untyped_storage().data_ptr()
-                    assert shared == (x.store is y.store), f"{a} and {b} " + ("share" if shared else "do not share") + " memory"
+                    assert shared == (x.store is y.store), f"{a} and {b} " + \
+                                      ("share" if shared else "do not share") + " memory"
 
     def total(self):
         """The loss of the plain side: a weighted sum of everything alive."""
@@ -201,7 +203,8 @@ def play(seed, steps, grad, leaf_values=None, only=None):
 
 def check_gradients(program, seed, steps):
     """d(weighted sum of everything)/d(leaf element), against central differences of the interpreter."""
-    loss = sum((weight * program.real[name].sum() for weight, name in program.weighted()), torch.zeros((), dtype=torch.float64))
+    loss = sum((weight * program.real[name].sum()
+               for weight, name in program.weighted()), torch.zeros((), dtype=torch.float64))
     program.lines.append("loss = the weighted sum of all; loss.backward()")
     loss.backward()
     for name, values in program.leaves.items():
@@ -213,7 +216,8 @@ def check_gradients(program, seed, steps):
                 moved[name][at] += move
                 totals.append(play(seed, steps, False, moved, "plain").total())
             slope = (totals[0] - totals[1]) / 2e-5
-            assert np.isclose(grad[at], slope, rtol=1e-4, atol=1e-4), f"d/d{name}{list(at)}: {grad[at]}, by differences {slope}"
+            assert np.isclose(grad[at], slope, rtol=1e-4,
+                              atol=1e-4), f"d/d{name}{list(at)}: {grad[at]}, by differences {slope}"
 
 
 def one(seed, steps):
@@ -228,7 +232,8 @@ def one(seed, steps):
         if grad:
             check_gradients(program, seed, steps)
     except Exception:
-        return f"seed {seed}, {steps} steps\n{traceback.format_exc(limit=-2)}\nimport {NAME} as torch\n" + "\n".join(program.lines)
+        return f"seed {seed}, {steps} steps\n{traceback.format_exc(limit=-2)}\nimport {NAME} as torch\n" + "\n".join(
+            program.lines)
     return None
 
 

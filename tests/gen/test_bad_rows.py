@@ -1,4 +1,5 @@
 """Bad rows are refused, each with its file and line and what is wrong with it."""
+
 import os
 import re
 import shutil
@@ -23,7 +24,11 @@ NATIVE = {
     "unknown type": ("- func: zz(Tensor self, Matrix m) -> Tensor\n  pointwise: self\n", "unknown type 'Matrix'", 0),
     "argument named twice": ("- func: zz(Tensor a, Tensor a) -> Tensor\n  pointwise: a\n", "'a' is named twice", 0),
     "not a name": ("- func: Zz(Tensor self) -> Tensor\n  pointwise: self\n", "not an operator name", 0),
-    "duplicate operator": ("- func: clone(Tensor self) -> Tensor\n  forms: functional\n  pointwise: self + 0\n", "is also made by", 0),
+    "duplicate operator": (
+        "- func: clone(Tensor self) -> Tensor\n  forms: functional\n  pointwise: self + 0\n",
+        "is also made by",
+        0,
+    ),
     "unknown form": (POINTWISE + "  forms: functional, sideways\n", "unknown form 'sideways'", 0),
     "out names": (POINTWISE + "  out: a, b\n", "names 2 tensors", 0),
     "structured without a kernel": ("- func: zz(Tensor self) -> Tensor\n  check: check_zz\n", "needs 'cpu:'", 0),
@@ -34,8 +39,11 @@ NATIVE = {
     "wrong arity": ("- func: zz(Tensor self) -> Tensor\n  pointwise: exp(self, self)\n", "exp", 0),
     "unknown name": ("- func: zz(Tensor self) -> Tensor\n  pointwise: self + other\n", "other", 0),
     "not an expression": ("- func: zz(Tensor self) -> Tensor\n  pointwise: self + + *\n", "self + + *", 0),
-    "reduction without merge": ("- func: zz(Tensor self) -> Tensor\n  reduction: {state: {s: 0}, step: {s: s + x}, finish: s}\n",
-                                "'merge' is missing", 0),
+    "reduction without merge": (
+        "- func: zz(Tensor self) -> Tensor\n  reduction: {state: {s: 0}, step: {s: s + x}, finish: s}\n",
+        "'merge' is missing",
+        0,
+    ),
     "not a mapping": ("- just words\n", "a row is a mapping", None),
 }
 DERIVATIVE = {

@@ -53,7 +53,9 @@ def promotion():
 
 
 def main():
-    lines = ['"""Made by make_oracle_data.py from PyTorch %s: not to be edited."""' % torch.__version__.split("+")[0], ""]
+    lines = [
+    '"""Made by make_oracle_data.py from PyTorch %s: not to be edited."""' %
+     torch.__version__.split("+")[0], ""]
     lines += ["# A letter a dtype:", "LETTERS = {"]
     lines += [f'    "{c}": "{d}",' for d, c in letters().items()] + ["}"]
     for title, options in (("DTYPES", {}), ("GRADIENTS", {"grad": True})):
@@ -68,7 +70,8 @@ def main():
     lines += ["# Rows: the first operand's dtype, in the order of subject.DTYPES; columns: the second's."]
     lines += ["PROMOTION = {"]
     for title, rows in promotion().items():
-        lines += [f'    "{title}": ['] + [f'        "{row}",  # {dtype}' for row, dtype in zip(rows, DTYPES)] + ["    ],"]
+        lines += [f'    "{title}": ['] + [f'        "{row}",  # {dtype}' for row,
+            dtype in zip(rows, DTYPES)] + ["    ],"]
     lines += ["}", ""]
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "oracle_data.py")
     with open(path, "w", encoding="utf-8") as file:

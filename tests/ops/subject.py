@@ -1,7 +1,8 @@
 """The module under test, its operators by full name, and the way between its tensors and plain numpy arrays.
 
-EMBER_TEST_MODULE=torch runs the same tests on the oracle: they are tests of PyTorch's behaviour before they are Ember's.
+EMBER_TEST_MODULE=torch runs the same tests on the oracle: they test PyTorch's behaviour before Ember's.
 """
+
 import importlib
 import os
 
@@ -20,8 +21,14 @@ COMPLEX = ["complex64", "complex128"]
 DTYPES = BOOL + INTS + FLOATS + COMPLEX
 
 # What a result may differ from a reference that was computed in double precision: (relative, absolute).
-TOLERANCE = {"float16": (1.5e-3, 1.5e-3), "bfloat16": (1e-2, 1e-2), "float32": (4e-6, 4e-6), "float64": (1e-11, 1e-11),
-             "complex64": (8e-6, 8e-6), "complex128": (1e-11, 1e-11)}
+TOLERANCE = {
+    "float16": (1.5e-3, 1.5e-3),
+    "bfloat16": (1e-2, 1e-2),
+    "float32": (4e-6, 4e-6),
+    "float64": (1e-11, 1e-11),
+    "complex64": (8e-6, 8e-6),
+    "complex128": (1e-11, 1e-11),
+}
 
 
 def kind(dtype):
@@ -78,7 +85,7 @@ class Dtype:
 
 
 def map_args(value, change):
-    """`value` with every Arg in it (also in lists and tuples) replaced by change(arg), and every Dtype by the module's."""
+    """`value` with every Arg in it (in lists and tuples too) replaced by change(arg), every Dtype by the module's."""
     if isinstance(value, Arg):
         return change(value)
     if isinstance(value, Dtype):

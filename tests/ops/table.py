@@ -32,7 +32,8 @@ class E:
     function (results, args, kwargs) that asserts what must hold of drawn numbers; `kinds`: of the dtypes that PyTorch
     takes, those that make sense (an integer mse_loss_backward computes something, but nobody asks for it)."""
 
-    def __init__(self, name, samples, ref, forms="f", result="same", scale=1.0, layout=True, random=None, kinds="bool int float complex"):
+    def __init__(self, name, samples, ref, forms="f", result="same", scale=1.0, layout=True, random=None,
+          kinds="bool int float complex"):
         self.name, self.samples, self.ref, self.forms = name, samples, ref, forms
         self.result = result if isinstance(result, tuple) else (result,)
         self.scale, self.layout, self.random, self.kinds = scale, layout, random, kinds.split()
@@ -65,7 +66,8 @@ def arithmetic():
         E("remainder.Scalar_Tensor", calls(lambda m: (m.number(7, 2.5), m.positive(3, 4))), mod),
         E("pow.Tensor_Tensor", calls(lambda m: (m.positive(3, 4), m.positive(3, 4, high=2)),
                                      lambda m: (m.positive(3, 1), m.positive(4, high=2))), r.power, "fio", scale=2),
-        E("pow.Tensor_Scalar", calls(lambda m: (m.positive(3, 4), m.number(2, 1.5)), lambda m: (m(3, 4), m.number(2, 2.0)),
+        E("pow.Tensor_Scalar", calls(lambda m: (m.positive(3, 4), m.number(2, 1.5)), lambda m: (m(3, 4), m.number(2,
+          2.0)),
                                      lambda m: (m(4), m.number(0, 0.0))), r.power, "fio", scale=2,
           kinds="int float complex"),
         E("pow.Scalar", calls(lambda m: (m.number(2, 1.5), m.positive(3, 4))), r.power, "fo", scale=2),
@@ -114,8 +116,10 @@ def choices():
         E("clamp", calls(lambda m: (m(3, 4), 1 if m.kind == "int" else -0.75, m.number(2, 1.25)),
                          lambda m: (m(3, 4), None, m.number(1)), lambda m: (m(), m.number(1))), r.clamp, "fio"),
         E("clamp.Tensor", calls(lambda m: (m(3, 4), m(4), m(3, 1)), lambda m: (m(3, 4), None, m(4))), r.clamp, "fio"),
-        E("clamp_min", with_number, np.maximum, "fio"), E("clamp_min.Tensor", binary, np.maximum, "fio", kinds="int float"),
-        E("clamp_max", with_number, np.minimum, "fio"), E("clamp_max.Tensor", binary, np.minimum, "fio", kinds="int float"),
+        E("clamp_min", with_number, np.maximum, "fio"),
+        E("clamp_min.Tensor", binary, np.maximum, "fio", kinds="int float"),
+        E("clamp_max", with_number, np.minimum, "fio"),
+        E("clamp_max.Tensor", binary, np.minimum, "fio", kinds="int float"),
         E("where.self", two, np.where, "fo"),
         E("where.ScalarOther", calls(lambda m: (m.mask(3, 4), m(3, 4), m.number())), np.where),
         E("where.ScalarSelf", calls(lambda m: (m.mask(3, 4), m.number(), m(3, 4))), np.where),
@@ -174,7 +178,7 @@ def activation_functions():
 def reductions():
     numbers, truth = r.along(r.total), {"any": np.any, "all": np.all}
     spread = calls(lambda m: (m(2, 3, 4), [1], False), lambda m: (m(2, 3, 4), [0, 2], True, True))
-    norm = r.vector_norm
+    norm, several = r.vector_norm, calls(lambda m: (m(3, 4),), lambda m: (m(2, 3, 5),))
 
     def unbiased(f):
         return lambda x, dim, unbiased=True, keepdim=False: f(x, dim, int(unbiased), keepdim)
@@ -187,21 +191,26 @@ def reductions():
         E("var.correction", corrected, r.variance, "fo", "real", scale=4),
         E("std.correction", corrected, r.deviation, "fo", "real", scale=4),
         E("var_mean.correction", corrected, r.var_mean, "fo", ("real", "same"), scale=4),
-        E("var", whole, lambda x: r.variance(x), result="real", scale=4), E("std", whole, lambda x: r.deviation(x), result="real", scale=4),
+        E("var", several, lambda x: r.variance(x), result="real", scale=4),
+        E("std", several, lambda x: r.deviation(x), result="real", scale=4),
         E("var.dim", spread, unbiased(r.variance), "fo", "real", scale=4),
         E("std.dim", spread, unbiased(r.deviation), "fo", "real", scale=4),
-        E("var_mean", whole, lambda x: r.var_mean(x), result=("real", "same"), scale=4),
+        E("var_mean", several, lambda x: r.var_mean(x), result=("real", "same"), scale=4),
         E("var_mean.dim", spread, unbiased(r.var_mean), result=("real", "same"), scale=4),
         E("norm.Scalar", calls(lambda m: (m(3, 4), 2), lambda m: (m(3, 4), 1)), norm, result="real", scale=4),
-        E("norm.ScalarOpt_dim", calls(lambda m: (m(3, 4), 2, [1]), lambda m: (m(3, 4), 3, [0], True)), norm, result="real", scale=4),
-        E("norm.ScalarOpt_dtype", calls(lambda m: ((m(3, 4), 2), {"dtype": Dtype(m.dtype)})), norm, result="real", scale=4),
+        E("norm.ScalarOpt_dim", calls(lambda m: (m(3, 4), 2, [1]), lambda m: (m(3, 4), 3, [0], True)), norm,
+          result="real", scale=4),
+        E("norm.ScalarOpt_dtype", calls(lambda m: ((m(3, 4), 2), {"dtype": Dtype(m.dtype)})), norm, result="real",
+          scale=4),
         E("norm.ScalarOpt_dim_dtype", calls(lambda m: ((m(3, 4), 2, [1], False), {"dtype": Dtype(m.dtype)})), norm,
           result="real", scale=4),
-        E("linalg_vector_norm", calls(lambda m: (m(3, 4),), lambda m: (m(3, 4), 1, [1]), lambda m: (m(2, 3, 4), 3, [0, 2], True),
+        E("linalg_vector_norm", calls(lambda m: (m(3, 4),), lambda m: (m(3, 4), 1, [1]), lambda m: (m(2, 3, 4), 3, [0,
+          2], True),
                                       lambda m: (m(3, 4), float("inf"), [0])), norm, "fo", "real", scale=4),
         E("amax", over_dims, r.along(np.max), "fo"), E("amin", over_dims, r.along(np.min), "fo"),
         E("max", whole, np.max, "fo"), E("min", whole, np.min, "fo"),
-        E("max.dim", over_dim, largest, "fo", ("same", "int64")), E("min.dim", over_dim, least, "fo", ("same", "int64")),
+        E("max.dim", over_dim, largest, "fo", ("same", "int64")),
+        E("min.dim", over_dim, least, "fo", ("same", "int64")),
         E("argmax", calls(lambda m: (m(3, 4),), lambda m: (m(3, 4), 1, True), lambda m: (m(2, 3, 4), 0)),
           r.index_of(np.argmax), "fo", "int64"),
         E("argmin", calls(lambda m: (m(3, 4),), lambda m: (m(3, 4), 1, True), lambda m: (m(2, 3, 4), 0)),
@@ -235,9 +244,11 @@ def products():
         E("mv", calls(lambda m: (m(3, 4), m(4))), np.matmul, "fo", scale=4),
         E("addmv", scaled((3,), (3, 4), (4,)), added(np.matmul), "fio", scale=4),
         E("addr", scaled((3, 4), (3,), (4,)), added(np.outer), "fio", scale=4),
-        E("outer", calls(lambda m: (m(3), m(4))), np.outer, "fo"), E("ger", calls(lambda m: (m(3), m(4))), np.outer, "fo"),
+        E("outer", calls(lambda m: (m(3), m(4))), np.outer, "fo"),
+        E("ger", calls(lambda m: (m(3), m(4))), np.outer, "fo"),
         E("matmul", calls(lambda m: (m(3, 4), m(4, 2)), lambda m: (m(4), m(4)), lambda m: (m(3, 4), m(4)),
                           lambda m: (m(2, 1, 3, 4), m(5, 4, 2))), np.matmul, "fo", scale=4),
+        E("linalg_matmul", calls(lambda m: (m(3, 4), m(4, 2)), lambda m: (m(2, 3, 4), m(4))), np.matmul, "fo", scale=4),
         E("linear", calls(lambda m: (m(3, 4), m(2, 4), m(2)), lambda m: (m(2, 3, 4), m(2, 4))),
           lambda x, w, b=0: np.matmul(x, w.T) + b, "fo", scale=4),
     ]
@@ -260,7 +271,8 @@ def views():
           lambda x, s: x.reshape(s)),
         E("view_as", pair, lambda x, y: x.reshape(y.shape), layout=False),
         E("reshape_as", pair, lambda x, y: x.reshape(y.shape)),
-        E("flatten.using_ints", calls(lambda m: (m(2, 3, 4),), lambda m: (m(2, 3, 4), 1, 2), lambda m: (m(),)), r.flatten),
+        E("flatten.using_ints", calls(lambda m: (m(2, 3, 4),), lambda m: (m(2, 3, 4), 1, 2), lambda m: (m(),)),
+          r.flatten),
         E("unflatten.int", calls(lambda m: (m(6, 4), 0, [2, -1])), lambda x, d, s: x.reshape(2, 3, 4)),
         E("ravel", unary, np.ravel),
         E("transpose.int", swap, swapped), E("swapaxes", swap, swapped), E("swapdims", swap, swapped),
@@ -280,7 +292,8 @@ def views():
         E("squeeze", calls(lambda m: (m(1, 3, 1),), lambda m: (m(3, 4),)), r.squeeze),
         E("squeeze.dim", calls(lambda m: (m(1, 3, 1), -1), lambda m: (m(1, 3), 1)), r.squeeze),
         E("squeeze.dims", calls(lambda m: (m(1, 3, 1), [0, 2])), r.squeeze),
-        E("as_strided", calls(lambda m: (m(3, 4), [2, 3], [1, 4], 1), lambda m: (m(3, 4), [3, 2], [0, 1])), r.as_strided,
+        E("as_strided", calls(lambda m: (m(3, 4), [2, 3], [1, 4], 1), lambda m: (m(3, 4), [3, 2], [0, 1])),
+          r.as_strided,
           layout=False),
         E("diagonal", calls(lambda m: (m(3, 4),), lambda m: (m(2, 3, 4), 1, 0, 2)), np.diagonal),
         E("unfold", calls(lambda m: (m(3, 7), 1, 3, 2)), r.unfold),
@@ -305,11 +318,15 @@ def copies():
         E("copy_", put, lambda x, y, *_: np.broadcast_to(y, x.shape)),
         E("_to_copy", to_double, lambda x, dtype: x, result="double"),
         E("to.dtype_layout", to_double, lambda x, dtype: x, result="double"),
-        E("to.dtype", calls(lambda m: (m(3, 4), double(m))), lambda x, _: x, result="double"), E("type_as", calls(lambda m: (m(3, 4), m(2))), lambda x, y: x),
+        E("to.dtype", calls(lambda m: (m(3, 4), double(m))), lambda x, _: x, result="double"),
+        E("type_as", calls(lambda m: (m(3, 4), m(2))), lambda x, y: x),
         E("fill_.Scalar", calls(lambda m: (m(3, 4), m.number())), np.full_like),
         E("fill_.Tensor", calls(lambda m: (m(3, 4), m())), np.full_like), E("zero_", unary, np.zeros_like),
         E("cat", joined, lambda ts, dim=0: np.concatenate([t for t in ts if t.shape != (0,)], dim), "fo"),
         E("concat", joined, lambda ts, dim=0: np.concatenate([t for t in ts if t.shape != (0,)], dim)),
+        E("concatenate", joined, lambda ts, dim=0: np.concatenate([t for t in ts if t.shape != (0,)], dim), "fo"),
+        E("fill.Scalar", calls(lambda m: (m(3, 4), m.number())), np.full_like),
+        E("fill.Tensor", calls(lambda m: (m(3, 4), m())), np.full_like),
         E("stack", calls(lambda m: ([m(3, 4), m(3, 4)],), lambda m: ([m(3), m(3), m(3)], -1)), np.stack, "fo"),
         E("flip", calls(lambda m: (m(3, 4), [0]), lambda m: (m(2, 3, 4), [0, -1])), np.flip),
         E("tril", calls(lambda m: (m(3, 4),), lambda m: (m(3, 4), 1)), np.tril, "fio"),
@@ -343,14 +360,16 @@ def indexing():
         E("index_select", calls(lambda m: (m(3, 4), 0, m.index(5, high=3)), lambda m: (m(3, 4), 1, m.index(2, high=4))),
           lambda x, d, i: np.take(x, i, d), "fo"),
         E("index_add", calls(lambda m: (m(3, 4), 0, m.index(5, high=3), m(5, 4)),
-                             lambda m: ((m(3, 4), 1, m.index(2, high=4), m(3, 2)), {"alpha": m.number(2) if m.kind == "bool" else 2})),
+                             lambda m: ((m(3, 4), 1, m.index(2, high=4), m(3, 2)),
+                             {"alpha": m.number(2) if m.kind == "bool" else 2})),
           r.index_add, "fio"),
         E("masked_fill.Scalar", masked, fill), E("masked_fill.Tensor", masked_t, fill),
         E("masked_fill_.Scalar", masked, fill), E("masked_fill_.Tensor", masked_t, fill),
         E("masked_select", calls(lambda m: (m(3, 4), m.mask(3, 4)), lambda m: (m(3, 4), m.mask(4))),
           lambda x, mask: x[np.broadcast_to(mask, x.shape)]),
         E("take", calls(lambda m: (m(3, 4), m.index(2, 3, high=12))), lambda x, i: x.reshape(-1)[i]),
-        E("embedding", calls(lambda m: (m(5, 3), m.index(2, 4, high=5)), lambda m: (m(5, 3), Arg([0, 4, 2, 0], "int64"), 1)),
+        E("embedding", calls(lambda m: (m(5, 3), m.index(2, 4, high=5)), lambda m: (m(5, 3), Arg([0, 4, 2, 0],
+          "int64"), 1)),
           lambda w, i, *_: w[i]),
         E("embedding_dense_backward", calls(lambda m: (m(4, 3), m.index(4, high=5), 5, 1, False),
                                             lambda m: (m(2, 2, 3, diff=False), m.index(2, 2, high=5), 5, -1, True)),
@@ -371,7 +390,8 @@ def losses():
         return grad, x, target, weight, reduction, ignore, Arg(total, diff=False)
 
     flat, deep = (4, 3), (2, 3, 2, 2)
-    each = lambda shape: calls(*[lambda m, k=k, w=w: nll(m, shape, w, k) for k in (0, 1, 2) for w in (0, 1)])  # noqa: E731
+    def each(shape):
+        return calls(*[lambda m, k=k, w=w: nll(m, shape, w, k) for k in (0, 1, 2) for w in (0, 1)])
     back = lambda shape: calls(*[lambda m, k=k: nll_grad(m, shape, k) for k in (0, 1, 2)])  # noqa: E731
     soft = calls(lambda m: (m(3, 4), 1), lambda m: (m(2, 3, 4), 0), lambda m: (m(), 0))
     typed = calls(lambda m: (m(3, 4), 1, False), lambda m: (m(2, 3, 4), 0, False))
@@ -380,24 +400,28 @@ def losses():
     pairs = lambda f: calls(*[lambda m, k=k: f(m, k) for k in (0, 1, 2)])  # noqa: E731
     return [
         E("softmax.int", soft, r.softmax), E("log_softmax.int", soft, r.log_softmax),
+        E("special_softmax", soft, r.softmax), E("special_log_softmax", soft, r.log_softmax),
         E("_softmax", typed, r.softmax), E("_log_softmax", typed, r.log_softmax),
         E("_softmax_backward_data", calls(lambda m: (m(3, 4), unit(m, 3, 4), 1, Dtype(m.dtype))), r.softmax_backward),
         E("_log_softmax_backward_data", calls(lambda m: (m(3, 4), m(3, 4, low=-2, high=-0.1), 1, Dtype(m.dtype))),
           r.log_softmax_backward),
         E("nll_loss_forward", each(flat), r.nll_forward), E("nll_loss2d_forward", each(deep), r.nll_forward),
         E("nll_loss_backward", back(flat), r.nll_backward), E("nll_loss2d_backward", back(deep), r.nll_backward),
-        E("nll_loss", each(flat), r.nll_loss), E("nll_loss2d", each(deep), r.nll_loss), E("nll_loss_nd", each(deep), r.nll_loss, scale=2),
+        E("nll_loss", each(flat), r.nll_loss), E("nll_loss2d", each(deep), r.nll_loss),
+        E("nll_loss_nd", each(deep), r.nll_loss, scale=2),
         E("cross_entropy_loss", calls(*[lambda m, k=k: nll(m, s, True, k) for k in (0, 1, 2) for s in (flat, deep)],
                                       lambda m: (*nll(m, flat), 0.25), lambda m: (m(4, 3), unit(m, 4, 3))),
           r.cross_entropy),
         E("mse_loss", pairs(lambda m, k: (m(3, 4), m(3, 4), k)), r.mse),
         E("mse_loss_backward", pairs(lambda m, k: (m(*((3, 4) if k == 0 else ())), m(3, 4), m(3, 4), k)),
           r.mse_backward, kinds="float complex"),
-        E("l1_loss", pairs(lambda m, k: (m(3, 4), m(3, 4), k)), lambda x, y, k: r.reduced(np.abs(x - y), k), result="real"),
+        E("l1_loss", pairs(lambda m, k: (m(3, 4), m(3, 4), k)), lambda x, y, k: r.reduced(np.abs(x - y), k),
+          result="real"),
         E("binary_cross_entropy", pairs(lambda m, k: (unit(m, 3, 4), fixed(m, 3, 4), fixed(m, 4), k)), r.bce),
         E("binary_cross_entropy_backward", pairs(lambda m, k: (m(*((3, 4) if k == 0 else ())), unit(m, 3, 4),
                                                                fixed(m, 3, 4), fixed(m, 4), k)), r.bce_backward),
-        E("binary_cross_entropy_with_logits", pairs(lambda m, k: (m(3, 4), fixed(m, 3, 4), fixed(m, 4), fixed(m, 4), k)),
+        E("binary_cross_entropy_with_logits", pairs(lambda m, k: (m(3, 4), fixed(m, 3, 4), fixed(m, 4), fixed(m, 4),
+          k)),
           r.bce_logits),
     ]
 
@@ -408,19 +432,21 @@ def creation():
 
     def of(function):
         return lambda *args, dtype=None, **kw: function(*args, **kw)
-    any_size = lambda results, args, kwargs: None  # noqa: E731  contents are undefined: dtype and shape are all there is
+    any_size = lambda results, args, kwargs: None  # noqa: E731  contents undefined: dtype and shape are all
     like = calls(lambda m: (m(3, 4),), lambda m: made(m, m(2)), lambda m: ((m(3, 4),), {"dtype": Dtype("float64")})
                  if m.kind != "complex" else (m(3, 4),))
     sized = calls(lambda m: made(m, [2, 3]), lambda m: made(m, []), lambda m: made(m, [0, 2]))
     new = calls(lambda m: (m(2), [2, 3]), lambda m: (m(2), []))
     return [
         E("empty.memory_format", sized, of(np.zeros), random=any_size),
-        E("empty_strided", calls(lambda m: made(m, [2, 3], [1, 2])), of(lambda size, stride: np.zeros(size)), random=any_size),
+        E("empty_strided", calls(lambda m: made(m, [2, 3], [1, 2])), of(lambda size, stride: np.zeros(size)),
+          random=any_size),
         E("zeros", sized, of(np.zeros), "fo"), E("ones", sized, of(np.ones), "fo"),
         E("full", calls(lambda m: made(m, [2, 3], m.number())), of(np.full), "fo"),
         E("scalar_tensor", calls(lambda m: made(m, m.number())), of(np.array)),
         E("empty_like", calls(lambda m: (m(3, 4),)), np.zeros_like, random=any_size),
-        E("zeros_like", calls(lambda m: (m(3, 4),)), np.zeros_like), E("ones_like", calls(lambda m: (m(3, 4),)), np.ones_like),
+        E("zeros_like", calls(lambda m: (m(3, 4),)), np.zeros_like),
+        E("ones_like", calls(lambda m: (m(3, 4),)), np.ones_like),
         E("full_like", calls(lambda m: (m(3, 4), m.number())), np.full_like),
         E("new_empty", new, lambda x, size: np.zeros(size), random=any_size),
         E("new_empty_strided", calls(lambda m: (m(2), [2, 3], [1, 2])), lambda x, size, stride: np.zeros(size),
@@ -432,7 +458,8 @@ def creation():
         E("arange.start_step", calls(lambda m: made(m, 1, 8, 3), lambda m: made(m, 9, 1, -2) if m.kind != "bool" else
                                      made(m, 1, 8, 3)), of(np.arange), "fo"),
         E("linspace", calls(lambda m: made(m, 0, 8, 5), lambda m: made(m, 1, 3, 1)), of(np.linspace), "fo"),
-        E("eye", calls(lambda m: made(m, 3)), of(np.eye), "fo"), E("eye.m", calls(lambda m: made(m, 3, 2)), of(np.eye), "fo"),
+        E("eye", calls(lambda m: made(m, 3)), of(np.eye), "fo"),
+        E("eye.m", calls(lambda m: made(m, 3, 2)), of(np.eye), "fo"),
     ]
 
 
@@ -457,7 +484,8 @@ def drawn():
         return args, {"dtype": Dtype(m.dtype)}
 
     def like(name, check, *numbers, result="same", low=-3.0, high=3.0):
-        return E(name, calls(lambda m: (m(3, 4, low=low, high=high, diff=True), *numbers)), lambda x, *a, **k: x, random=check,
+        return E(name, calls(lambda m: (m(3, 4, low=low, high=high, diff=True), *numbers)), lambda x, *a, **k: x,
+          random=check,
                  result=result)
 
     def sized(name, check, *numbers, forms="f"):
@@ -477,7 +505,8 @@ def drawn():
         E("randperm", calls(lambda m: made(m, 7)), lambda n, dtype: np.zeros(n), "fo", random=permutation),
         E("randperm.generator", calls(lambda m: ((7,), {"dtype": Dtype(m.dtype), "generator": None})),
           lambda n, dtype, generator: np.zeros(n), random=permutation),
-        like("uniform_", within(-2, 3), -2, 3), like("normal_", any_number, 1, 2), like("random_.from", within(2, 8), 2, 9),
+        like("uniform_", within(-2, 3), -2, 3), like("normal_", any_number, 1, 2), like("random_.from", within(2, 8),
+          2, 9),
         like("random_.to", within(0, 8), 9), like("random_", within(0, np.inf)), like("bernoulli_.float", bits, 0.3),
         like("exponential_", within(0, np.inf), 1.5), like("geometric_", within(1, np.inf), 0.3),
         like("cauchy_", any_number), like("log_normal_", within(0, np.inf)),

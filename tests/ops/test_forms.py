@@ -1,4 +1,5 @@
 """In-place = out= = functional, for every operator that has the forms; and what out= and in-place must refuse."""
+
 import warnings
 
 import numpy as np
@@ -8,12 +9,27 @@ from sampling import PRESENT, cases, samples, tensors
 from subject import FULL, IS_EMBER, agree, dtype_of, flat, name_of, operator, same_bits, torch
 from table import TABLE
 
-DTYPES = ["bool", "uint8", "int64", "bfloat16", "float32", "float64", "complex64"] if FULL else [
-    "bool", "int64", "bfloat16", "float32", "complex64"]
+DTYPES = (
+    ["bool", "uint8", "int64", "bfloat16", "float32", "float64", "complex64"]
+    if FULL
+    else ["bool", "int64", "bfloat16", "float32", "complex64"]
+)
 INPLACE = [name for name in PRESENT if "i" in TABLE[name].forms]
 OUT = [name for name in PRESENT if "o" in TABLE[name].forms]
 SOUND_OUT = [name for name in OUT if TABLE[name].random is None and out_of(name)]  # test_forms_exist tells of others
-FACTORIES = ("zeros", "ones", "full", "arange", "linspace", "eye", "rand", "randn", "randint", "randperm", "normal.float")
+FACTORIES = (
+    "zeros",
+    "ones",
+    "full",
+    "arange",
+    "linspace",
+    "eye",
+    "rand",
+    "randn",
+    "randint",
+    "randperm",
+    "normal.float",
+)
 
 
 @pytest.mark.parametrize("name", PRESENT)
@@ -101,8 +117,11 @@ def test_out_of_wrong_shape_is_resized_with_a_warning(name):
 
 def test_resizing_warns_from_python_functions():
     a, out = torch.ones(2, 3), torch.zeros(4)
-    with pytest.warns(UserWarning, match=r"An output with one or more elements was resized since it had shape \[4\], "
-                                         r"which does not match the required output shape \[2, 3\]"):
+    with pytest.warns(
+        UserWarning,
+        match=r"An output with one or more elements was resized since it had shape \[4\], "
+        r"which does not match the required output shape \[2, 3\]",
+    ):
         torch.add(a, a, out=out)
     assert out.tolist() == [[2.0] * 3] * 2
 
@@ -142,8 +161,9 @@ def test_a_sum_is_computed_in_the_dtype_of_out():
 def test_out_refuses_what_requires_grad(name):
     if operator(name) is None:
         pytest.skip(f"{name} is not in this build")
-    args, kwargs = tensors(samples(name, "float32")[0], "float32",
-                           lambda t: t.requires_grad_() if t.is_floating_point() else t)
+    args, kwargs = tensors(
+        samples(name, "float32")[0], "float32", lambda t: t.requires_grad_() if t.is_floating_point() else t
+    )
     want = flat(operator(name)(*args, **kwargs))
     targets = [torch.zeros(tuple(w.shape), dtype=w.dtype) for w in want]
     with pytest.raises(RuntimeError, match="functions with out=.* arguments don't support automatic differentiation"):
@@ -155,9 +175,23 @@ def test_out_refuses_what_requires_grad(name):
 
 def test_methods_and_functions_are_the_same_operators():
     a, b = torch.tensor([[1.0, -2.0], [3.0, 0.5]]), torch.tensor([2.0, 4.0])
-    for name, args in (("add", (b,)), ("sub", (b,)), ("mul", (b,)), ("div", (b,)), ("pow", (2,)), ("sum", (1,)), ("mean", ()),
-                       ("amax", (0,)), ("exp", ()), ("sigmoid", ()), ("softmax", (1,)), ("transpose", (0, 1)),
-                       ("maximum", (b,)), ("clamp", (-1, 1)), ("matmul", (b,))):
+    for name, args in (
+        ("add", (b,)),
+        ("sub", (b,)),
+        ("mul", (b,)),
+        ("div", (b,)),
+        ("pow", (2,)),
+        ("sum", (1,)),
+        ("mean", ()),
+        ("amax", (0,)),
+        ("exp", ()),
+        ("sigmoid", ()),
+        ("softmax", (1,)),
+        ("transpose", (0, 1)),
+        ("maximum", (b,)),
+        ("clamp", (-1, 1)),
+        ("matmul", (b,)),
+    ):
         assert same_bits(getattr(torch, name)(a, *args), getattr(a, name)(*args)), name
     assert same_bits(a + b, a.add(b)) and same_bits(2 - a, torch.rsub(a, 2)) and same_bits(a @ b, a.matmul(b))
-    assert same_bits(a / 2, a.div(2)) and same_bits(2 ** a, torch.pow(2, a)) and same_bits(-a, a.neg())
+    assert same_bits(a / 2, a.div(2)) and same_bits(2**a, torch.pow(2, a)) and same_bits(-a, a.neg())

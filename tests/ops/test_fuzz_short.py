@@ -2,8 +2,8 @@
 import importlib.util
 import os
 
-SPEC = importlib.util.spec_from_file_location("fuzz_run", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fuzz",
-                                                                       "run.py"))
+SPEC = importlib.util.spec_from_file_location("fuzz_run", os.path.join(
+    os.path.dirname(os.path.abspath(__file__)), "..", "fuzz", "run.py"))
 fuzz = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(fuzz)
 

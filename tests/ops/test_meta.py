@@ -31,7 +31,14 @@ def describe(result, inputs):
     if not isinstance(result, torch.Tensor):
         return result
     same = [i for i, t in enumerate(inputs) if t is result]
-    return (tuple(result.shape), result.stride(), result.dtype, result.storage_offset(), same, same or result._is_view())
+    return (
+    tuple(
+        result.shape),
+        result.stride(),
+        result.dtype,
+        result.storage_offset(),
+        same,
+         same or result._is_view())
 
 
 def run(name, sample, dtype, change, device=None):
