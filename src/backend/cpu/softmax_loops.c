@@ -3,22 +3,25 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include "vmath_f32.h"
-#include "vmath_f64.h"
+#include <string.h>
+#include "vmath_array.h"
 
 #define T float
 #define FN(name) name##_f32
 #define EXP vm_exp_f32
+#define EXP_ARRAY vm_exp_array_f32
 #define LOG vm_log_f32
 #define LOWEST INFINITY
 #include "softmax_bodies.inc.h"
 #undef T
 #undef FN
 #undef EXP
+#undef EXP_ARRAY
 #undef LOG
 #define T double
 #define FN(name) name##_f64
 #define EXP vm_exp_f64
+#define EXP_ARRAY vm_exp_array_f64
 #define LOG vm_log_f64
 #include "softmax_bodies.inc.h"
 

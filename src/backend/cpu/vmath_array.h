@@ -16,6 +16,7 @@
 #define VM_PRIV_ARRAY_F32(fn)                                                                      \
   static inline __attribute__((unused)) void vm_##fn##_array_f32(float *o, const float *a, int64_t n) { \
     for (; n >= 16; n -= 16, o += 16, a += 16) _mm512_storeu_ps(o, vm_##fn##_v16(_mm512_loadu_ps(a)));   \
+    if (n == 0) return;                                                                            \
     __mmask16 rest = (__mmask16)((1u << n) - 1u);                                                  \
     _mm512_mask_storeu_ps(o, rest, vm_##fn##_v16(_mm512_maskz_loadu_ps(rest, a)));                 \
   }
