@@ -110,6 +110,9 @@ def loop_source():
             if row.get("vector", True) or (kind == "f32" and row["name"] != "fmod"):
                 text += f"{'ONE' if row['arity'] == 1 else 'TWO'}({row['c'][3:]}, {kind}, {ctype})\n"
                 lines[text.count("\n")] = f"{row['name']} {kind}"
+    text += "void fixed(float *o, const float *a, float y, long n) "
+    text += "{ for (long i = 0; i < n; i++) o[i] = vm_pow_f32(a[i], y); }\n"
+    lines[text.count("\n")] = "pow with a fixed exponent"
     return text, lines
 
 

@@ -386,12 +386,17 @@ VM_FN float vm_pow_f32(float x, float y) {
   p = VM_FMA(p, r, 0x1.ebfbe004128ap-3);
   p = VM_FMA(p, r, 0x1.62e430cc91d01p-1);
   float v = (float)(VM_FMA(p, r, 1.0) * vm_priv_float_u64((vm_priv_bits_f64(t) + 1023u) << 52));
+  // The choices that depend on y alone are masks on bits, not conditions: gcc does not vectorise a loop over x with a
+  // fixed y otherwise.
   int whole = vm_priv_isint_f32(y), odd = whole & !vm_priv_isint_f32(y * 0.5f);
-  float neg = odd ? -v : v;
-  neg = (whole | (ax == 0.0f) | (ax == VM_INFF)) ? neg : VM_NANF;
-  v = vm_priv_bits_f32(x) >> 31 ? neg : v;
-  v = ((ax == 1.0f) & (vm_abs_f32(y) == VM_INFF)) ? 1.0f : v;
-  return ((y == 0.0f) | (x == 1.0f)) ? 1.0f : v;
+  uint32_t minus = odd ? 0x80000000u : 0u, none = whole ? 0u : 0x7fc00000u, zeroth = y == 0.0f ? 0xffffffffu : 0u;
+  uint32_t neg = vm_priv_bits_f32(v) ^ minus;
+  neg |= ((ax == 0.0f) | (ax == VM_INFF)) ? 0u : none;
+  v = vm_priv_bits_f32(x) >> 31 ? vm_priv_float_u32(neg) : v;
+  float unit = vm_abs_f32(y) == VM_INFF ? 1.0f : -1.0f;  // then 1 and -1 give 1
+  v = ax == unit ? 1.0f : v;
+  v = vm_priv_float_u32((vm_priv_bits_f32(v) & ~zeroth) | (0x3f800000u & zeroth));
+  return x == 1.0f ? 1.0f : v;
 }
 
 // ---- rare ones, by way of double: measured accurate to a rounding, and not worth polynomials of their own ----
