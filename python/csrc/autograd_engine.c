@@ -7,6 +7,12 @@ typedef struct run_args {
   Py_ssize_t n, m;
 } run_args;
 
+// A tuple, for a hook may change a list while the engine runs.
+static PyObject *fixed(PyObject *o, const char *message) {
+  PyObject *seq = PySequence_Fast(o, message);
+  if (seq != NULL && PyList_Check(seq)) Py_SETREF(seq, PyList_AsTuple(seq));
+  return seq;
+}
 static em_tensor **tensors_of(PyObject *seq, bool none_ok, const char *what) {
   Py_ssize_t n = PySequence_Fast_GET_SIZE(seq);
   em_tensor **p = PyMem_Calloc((size_t)n + 1, sizeof *p);
@@ -55,11 +61,11 @@ static PyObject *run_backward(PyObject *Py_UNUSED(m), PyObject *args, PyObject *
                                    &unused, &accumulate, &materialize))
     return NULL;
   run_args a = {NULL};
-  PyObject *ts = PySequence_Fast(tensors, "tensors argument is expected to be a tuple"),
-           *gs = PySequence_Fast(grads, "grad_tensors argument is "
+  PyObject *ts = fixed(tensors, "tensors argument is expected to be a tuple"),
+           *gs = fixed(grads, "grad_tensors argument is "
                                         "expected to be a tuple"),
            *is = inputs == NULL || inputs == Py_None ? PyTuple_New(0)
-                                                     : PySequence_Fast(inputs, "inputs argument is "
+                                                     : fixed(inputs, "inputs argument is "
                                                                                "expected to be a tuple");
   if (ts == NULL || gs == NULL || is == NULL) goto done;
   a.n = PySequence_Fast_GET_SIZE(ts);

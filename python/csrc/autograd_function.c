@@ -85,7 +85,19 @@ static PyObject *ctx_new(PyTypeObject *type, PyObject *Py_UNUSED(args), PyObject
 }
 
 // ---------------------------------------------------------------- ctx: what forward and backward use
-static PyObject *as_tuple(PyObject *args) { return Py_NewRef(args); }
+// A tuple of our own: `f(*t)` hands t itself over, and entries are replaced when an output turns into an alias.
+static PyObject *own_tuple(PyObject *args) {
+  Py_ssize_t n = PyTuple_GET_SIZE(args);
+  PyObject *copy = PyTuple_New(n);
+  for (Py_ssize_t i = 0; copy != NULL && i < n; i++) PyTuple_SET_ITEM(copy, i, Py_NewRef(PyTuple_GET_ITEM(args, i)));
+  return copy;
+}
+static PyObject *keep_tuple(PyObject **field, PyObject *args) {
+  PyObject *copy = own_tuple(args);
+  if (copy == NULL) return NULL;
+  Py_XSETREF(*field, copy);
+  Py_RETURN_NONE;
+}
 static PyObject *ctx_save(PyObject *o, PyObject *args) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++) {
     PyObject *x = PyTuple_GET_ITEM(args, i);
@@ -93,16 +105,13 @@ static PyObject *ctx_save(PyObject *o, PyObject *args) {
       return PyErr_Format(PyExc_TypeError, "save_for_backward can only save variables, but argument %zd is of type %s",
                           i, Py_TYPE(x)->tp_name);
   }
-  Py_XSETREF(((ctx_object *)o)->to_save, as_tuple(args));
-  Py_RETURN_NONE;
+  return keep_tuple(&((ctx_object *)o)->to_save, args);
 }
 static PyObject *ctx_mark_dirty(PyObject *o, PyObject *args) {
-  Py_XSETREF(((ctx_object *)o)->dirty, as_tuple(args));
-  Py_RETURN_NONE;
+  return keep_tuple(&((ctx_object *)o)->dirty, args);
 }
 static PyObject *ctx_mark_non_differentiable(PyObject *o, PyObject *args) {
-  Py_XSETREF(((ctx_object *)o)->non_differentiable, as_tuple(args));
-  Py_RETURN_NONE;
+  return keep_tuple(&((ctx_object *)o)->non_differentiable, args);
 }
 static PyObject *ctx_set_materialize(PyObject *o, PyObject *v) {
   int b = PyObject_IsTrue(v);
@@ -111,22 +120,28 @@ static PyObject *ctx_set_materialize(PyObject *o, PyObject *v) {
   Py_RETURN_NONE;
 }
 
+static PyObject *second_time(void) {
+  PyErr_SetString(
+      PyExc_RuntimeError,
+      "Trying to backward through the graph a second time (or directly access saved tensors after they have "
+      "already been freed). Saved intermediate values of the graph are freed when you call .backward() or "
+      "autograd.grad(). Specify "
+      "retain_graph=True if you need to backward through the graph a second time or if you need to access saved "
+      "tensors after "
+      "calling backward.");
+  return NULL;
+}
 static PyObject *get_saved_tensors(PyObject *o, void *Py_UNUSED(x)) {
   ctx_object *c = (ctx_object *)o;
-  if (c->node == NULL && !c->released && c->to_save != NULL) return Py_NewRef(c->to_save);  // still inside forward
-  if (c->released) {
-    PyErr_SetString(
-        PyExc_RuntimeError,
-        "Trying to backward through the graph a second time (or directly access saved tensors after they have "
-        "already been freed). Saved intermediate values of the graph are freed when you call .backward() or "
-        "autograd.grad(). Specify "
-        "retain_graph=True if you need to backward through the graph a second time or if you need to access saved "
-        "tensors after "
-        "calling backward.");
-    return NULL;
-  }
-  PyObject *t = PyTuple_New(c->nsaved);
-  for (Py_ssize_t i = 0; t != NULL && i < c->nsaved; i++) {
+  if (c->node == NULL && !c->released && c->to_save != NULL) return own_tuple(c->to_save);  // inside forward
+  if (c->released) return second_time();
+  Py_ssize_t n = c->nsaved;
+  PyObject *t = PyTuple_New(n);
+  for (Py_ssize_t i = 0; t != NULL && i < n; i++) {
+    if (i >= c->nsaved) {  // an unpack hook ran another backward over this graph
+      Py_CLEAR(t);
+      return second_time();
+    }
     em_tensor *x = NULL;
     em_status st = em_saved_unpack(&c->saved[i], (em_node *)c->node, &x);
     PyObject *w = st == EM_OK ? em_py_wrap(x) : em_py_raise(st);
@@ -154,8 +169,15 @@ static PyObject *get_field(PyObject *o, void *offset) {
   return Py_NewRef(v == NULL ? Py_None : v);
 }
 static int set_field(PyObject *o, PyObject *v, void *offset) {
-  PyObject **p = (PyObject **)((char *)o + (size_t)offset);
-  Py_XSETREF(*p, Py_XNewRef(v));
+  PyObject **p = (PyObject **)((char *)o + (size_t)offset), *copy = NULL;
+  if (v != NULL && v != Py_None) {
+    if (!PyTuple_Check(v)) {
+      PyErr_Format(PyExc_TypeError, "expected a tuple of tensors, but got %s", Py_TYPE(v)->tp_name);
+      return -1;
+    }
+    if ((copy = own_tuple(v)) == NULL) return -1;
+  }
+  Py_XSETREF(*p, copy);
   return 0;
 }
 
@@ -342,14 +364,23 @@ static em_status save_tensors(ctx_object *c, em_node *n) {
   Py_ssize_t count = c->to_save == NULL ? 0 : PyTuple_GET_SIZE(c->to_save);
   if (count == 0) return EM_OK;
   if ((c->saved = PyMem_Calloc((size_t)count, sizeof *c->saved)) == NULL) return em_fail(EM_ERR_OOM, "out of memory");
-  for (Py_ssize_t i = 0; i < count; i++) {
-    em_tensor *t = em_py_t_or_null(PyTuple_GET_ITEM(c->to_save, i));
+  PyObject *to_save = c->to_save;  // ours from here on: pack hooks run Python, which may look at ctx
+  c->to_save = NULL;
+  em_status st = EM_OK;
+  for (Py_ssize_t i = 0; st == EM_OK && i < count; i++) {
+    PyObject *o = PyTuple_GET_ITEM(to_save, i);
+    if (o != Py_None && !em_py_is_tensor(o)) {  // assigned to ctx.to_save
+      PyErr_Format(PyExc_TypeError, "save_for_backward can only save variables, but argument %zd is of type %s", i,
+                   Py_TYPE(o)->tp_name);
+      st = EM_ERR_FOREIGN;
+      break;
+    }
+    em_tensor *t = em_py_t_or_null(o);
     bool output = t != NULL && t->meta != NULL && t->meta->grad_fn == n;
-    EM_PASS(em_saved_save(&c->saved[i], t, output));
-    c->nsaved++;
+    if ((st = em_saved_save(&c->saved[i], t, output)) == EM_OK) c->nsaved++;
   }
-  Py_CLEAR(c->to_save);
-  return EM_OK;
+  Py_DECREF(to_save);
+  return st;
 }
 
 static em_node *make_node(ctx_object *c, PyObject *inputs, uint32_t edges, em_status *status) {
@@ -487,6 +518,8 @@ static PyObject *function_apply_class(PyObject *cls, PyObject *args) {
   if (ctx == NULL) return NULL;
   if (!em_py_is_ctx(ctx)) {
     PyErr_Format(PyExc_TypeError, "%R is not a FunctionCtx", ctx);
+  } else if (((ctx_object *)ctx)->input_is_tensor != NULL) {
+    PyErr_SetString(PyExc_RuntimeError, "a FunctionCtx serves one call of apply()");
   } else if (read_inputs((ctx_object *)ctx, args, &edges, &records) == 0) {
     em_guard g = em_guard_exclude(EM_KEYBIT(EM_KEY_Autograd));
     PyObject *raw = run_forward(cls, (ctx_object *)ctx, args, setup);

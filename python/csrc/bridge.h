@@ -100,12 +100,16 @@ typedef struct em_py_frame {
   int ntemps;
   size_t used;
   void *heap;  // linked blocks for what does not fit `room`
+  struct em_py_held *held;  // tensors of lists: the list may change while the call runs, they must not go
   _Alignas(16) char room[768];
 } em_py_frame;
 void em_py_frame_init(em_py_frame *f);
 void em_py_frame_clear(em_py_frame *f);
 void *em_py_frame_alloc(em_py_frame *f, size_t n);   // NULL with MemoryError
 int em_py_frame_keep(em_py_frame *f, em_tensor *t);  // steals t: released by em_py_frame_clear
+// Item i (new reference) of a list or tuple of n items. Reading the others may have run Python, which may have changed
+// the list: then NULL with RuntimeError.
+PyObject *em_py_list_item(PyObject *seq, Py_ssize_t i, Py_ssize_t n);
 bool em_py_is_int(PyObject *o);                      // an int that is not a bool, or a numpy integer
 bool em_py_is_number(PyObject *o);                   // int, float, complex, bool or a numpy scalar
 bool em_py_is_numpy_scalar(PyObject *o);

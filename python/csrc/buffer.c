@@ -377,6 +377,7 @@ static PyObject *m_dlpack(PyObject *self, PyObject *Py_UNUSED(args), PyObject *P
   }
   e->m.deleter = dl_free;
   e->tensor = em_tensor_retain(t);
+  t->storage->resizable = 0;  // the consumer points into it
   PyObject *capsule = PyCapsule_New(&e->m, "dltensor", dl_capsule_free);
   if (capsule == NULL) dl_free(&e->m);
   return capsule;

@@ -11,8 +11,16 @@ void em_py_frame_init(em_py_frame *f) {
   f->ntemps = 0;
   f->used = 0;
   f->heap = NULL;
+  f->held = NULL;
 }
+typedef struct em_py_held {
+  struct em_py_held *next;
+  Py_ssize_t n;
+  em_tensor *tensors[];  // owned, NULL for None
+} em_py_held;
 void em_py_frame_clear(em_py_frame *f) {
+  for (em_py_held *h = f->held; h != NULL; h = h->next)
+    for (Py_ssize_t i = 0; i < h->n; i++) em_tensor_release(h->tensors[i]);
   for (int i = 0; i < f->ntemps; i++) em_tensor_release(f->temps[i]);
   for (heap_block *b = f->heap; b != NULL;) {
     heap_block *next = b->next;
@@ -44,6 +52,12 @@ int em_py_frame_keep(em_py_frame *f, em_tensor *t) {
   }
   f->temps[f->ntemps++] = t;
   return 0;
+}
+
+PyObject *em_py_list_item(PyObject *seq, Py_ssize_t i, Py_ssize_t n) {
+  if (EM_LIKELY(PySequence_Fast_GET_SIZE(seq) == n)) return Py_NewRef(PySequence_Fast_GET_ITEM(seq, i));
+  PyErr_SetString(PyExc_RuntimeError, "a list changed its size while it was read");
+  return NULL;
 }
 
 // ---------------------------------------------------------------- numbers
@@ -192,27 +206,29 @@ static bool int_dtype(int d) { return em_dtype_class_of(d) == EM_CLASS_INT; }
 static bool bool_dtype(int d) { return d == EM_BOOL; }
 static bool intlike(PyObject *o) { return em_py_is_int(o) || plain_zero_dim(o, int_dtype); }
 
+static int one_int(PyObject *x, Py_ssize_t i, int64_t *out) {
+  if (PyLong_CheckExact(x)) {
+    int overflow = 0;
+    *out = PyLong_AsLongLongAndOverflow(x, &overflow);
+    if (!overflow) return 0;
+    PyErr_SetString(PyExc_ValueError, "Overflow when unpacking long long");
+    return -1;
+  }
+  if (intlike(x) || PyIndex_Check(x)) return em_py_to_int64(x, out);
+  PyErr_Format(PyExc_TypeError,
+               "failed to unpack the object at pos %zd with error \"type must be tuple of ints,but got %s\"", i + 1,
+               Py_TYPE(x)->tp_name);
+  return -1;
+}
 int em_py_int_list(PyObject *o, em_py_frame *f, em_ints *out) {
   Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
   int64_t *p = em_py_frame_alloc(f, (size_t)n * sizeof *p);
   if (p == NULL) return -1;
   for (Py_ssize_t i = 0; i < n; i++) {
-    PyObject *x = PySequence_Fast_GET_ITEM(o, i);
-    if (PyLong_CheckExact(x)) {
-      int overflow = 0;
-      p[i] = PyLong_AsLongLongAndOverflow(x, &overflow);
-      if (overflow) {
-        PyErr_SetString(PyExc_ValueError, "Overflow when unpacking long long");
-        return -1;
-      }
-    } else if (!intlike(x) && !PyIndex_Check(x)) {
-      PyErr_Format(PyExc_TypeError,
-                   "failed to unpack the object at pos %zd with error \"type must be tuple of ints,but got %s\"", i + 1,
-                   Py_TYPE(x)->tp_name);
-      return -1;
-    } else if (em_py_to_int64(x, &p[i]) < 0) {
-      return -1;
-    }
+    PyObject *x = em_py_list_item(o, i, n);
+    int bad = x == NULL ? -1 : one_int(x, i, &p[i]);
+    Py_XDECREF(x);
+    if (bad) return -1;
   }
   *out = (em_ints){p, n};
   return 0;
@@ -244,10 +260,13 @@ static int to_doubles(PyObject *o, const em_arg *arg, em_py_frame *f, em_value *
   double *p = em_py_frame_alloc(f, (size_t)n * sizeof *p);
   if (p == NULL) return -1;
   for (Py_ssize_t i = 0; i < n; i++) {
-    PyObject *x = one ? o : PySequence_Fast_GET_ITEM(o, i);
-    if (!em_py_is_number(x) && !em_py_is_tensor(x)) return 0;
-    em_scalar s;
-    if (em_py_to_scalar(x, &s) < 0) return -1;
+    PyObject *x = one ? Py_NewRef(o) : em_py_list_item(o, i, n);
+    if (x == NULL) return -1;
+    bool fits = em_py_is_number(x) || em_py_is_tensor(x);
+    em_scalar s = em_scalar_int(0);
+    int bad = fits ? em_py_to_scalar(x, &s) : 0;
+    Py_DECREF(x);
+    if (!fits || bad) return bad;
     p[i] = em_scalar_to_double(s);
   }
   *out = (em_value){.tag = EM_TAG_DOUBLES};
@@ -278,9 +297,12 @@ static int to_scalars(PyObject *o, em_py_frame *f, em_value *out) {
   em_scalar *p = em_py_frame_alloc(f, (size_t)n * sizeof *p);
   if (p == NULL) return -1;
   for (Py_ssize_t i = 0; i < n; i++) {
-    PyObject *x = PySequence_Fast_GET_ITEM(o, i);
-    if (!em_py_is_number(x)) return 0;
-    if (em_py_to_scalar(x, &p[i]) < 0) return -1;
+    PyObject *x = em_py_list_item(o, i, n);
+    if (x == NULL) return -1;
+    bool fits = em_py_is_number(x);
+    int bad = fits ? em_py_to_scalar(x, &p[i]) : 0;
+    Py_DECREF(x);
+    if (!fits || bad) return bad;
   }
   *out = (em_value){.tag = EM_TAG_SCALARS};
   out->list.scalars = p;
@@ -291,18 +313,21 @@ static int to_scalars(PyObject *o, em_py_frame *f, em_value *out) {
 static int to_tensors(PyObject *o, bool optional, em_py_frame *f, em_value *out) {
   if (!is_sequence(o)) return 0;
   Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
-  em_tensor **p = em_py_frame_alloc(f, (size_t)n * sizeof *p);
-  if (p == NULL) return -1;
+  em_py_held *h = em_py_frame_alloc(f, sizeof *h + (size_t)n * sizeof *h->tensors);
+  if (h == NULL) return -1;
+  h->next = f->held;
+  h->n = 0;
+  f->held = h;
   for (Py_ssize_t i = 0; i < n; i++) {
     PyObject *x = PySequence_Fast_GET_ITEM(o, i);
-    if (em_py_is_tensor(x)) p[i] = em_py_t(x);
-    else if (optional && x == Py_None) p[i] = NULL;
+    if (em_py_is_tensor(x)) h->tensors[h->n++] = em_tensor_retain(em_py_t(x));
+    else if (optional && x == Py_None) h->tensors[h->n++] = NULL;
     else {
       PyErr_Format(PyExc_TypeError, "expected Tensor as element %zd in argument 0, but got %s", i, Py_TYPE(x)->tp_name);
       return -1;
     }
   }
-  *out = em_value_tensors((em_tensors){p, n});
+  *out = em_value_tensors((em_tensors){h->tensors, n});
   return 1;
 }
 

@@ -79,7 +79,11 @@ static int find_dtype(PyObject *o, int *dtype) {
   int bad = 0;
   Py_ssize_t n = PySequence_Fast_GET_SIZE(seq);
   if (n == 0) bad = merge(dtype, em_dtype_default());
-  for (Py_ssize_t i = 0; !bad && i < n; i++) bad = find_dtype(PySequence_Fast_GET_ITEM(seq, i), dtype);
+  for (Py_ssize_t i = 0; !bad && i < n; i++) {
+    PyObject *x = em_py_list_item(seq, i, n);
+    bad = x == NULL ? -1 : find_dtype(x, dtype);
+    Py_XDECREF(x);
+  }
   Py_LeaveRecursiveCall();
   Py_DECREF(seq);
   return bad;
@@ -126,8 +130,11 @@ static int store_level(PyObject *o, int ndim, const int64_t *sizes, int dim, int
                  n);
     bad = -1;
   }
-  for (Py_ssize_t i = 0; !bad && i < n; i++)
-    bad = store_level(PySequence_Fast_GET_ITEM(seq, i), ndim, sizes, dim + 1, dtype, p);
+  for (Py_ssize_t i = 0; !bad && i < n; i++) {
+    PyObject *x = em_py_list_item(seq, i, n);
+    bad = x == NULL ? -1 : store_level(x, ndim, sizes, dim + 1, dtype, p);
+    Py_XDECREF(x);
+  }
   Py_DECREF(seq);
   return bad;
 }

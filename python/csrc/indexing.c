@@ -156,7 +156,7 @@ static int step_tensor(index_state *s, PyObject *o) {
       em_status st = em_tensor_item(t, &v);
       return st != EM_OK ? fail_status(st) : step_bool(s, v.i != 0);
     }
-    if (t->device.type != EM_DEVICE_META) {
+    if (t->device.type != EM_DEVICE_META || s->t->device.type != EM_DEVICE_META) {  // item() refuses the former
       em_scalar v;
       em_status st = em_tensor_item(t, &v);
       if (st != EM_OK) return fail_status(st);

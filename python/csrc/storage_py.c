@@ -66,7 +66,7 @@ static PyObject *storage_new(PyTypeObject *Py_UNUSED(type), PyObject *args, PyOb
       Py_CLEAR(o);
       break;
     }
-    ((uint8_t *)s->data)[i] = (uint8_t)v;
+    if (s->data != NULL) ((uint8_t *)s->data)[i] = (uint8_t)v;  // a meta storage has none
   }
   return o;
 }
@@ -108,6 +108,10 @@ static PyObject *s_copy(PyObject *o, PyObject *const *args, Py_ssize_t n) {
     PyErr_SetString(PyExc_RuntimeError, "size does not match");
     return NULL;
   }
+  if (src->nbytes > 0 && src->data == NULL && S(o)->data != NULL) {
+    PyErr_SetString(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
+    return NULL;
+  }
   if (src->data != NULL && S(o)->data != NULL) memmove(S(o)->data, src->data, src->nbytes);
   return Py_NewRef(o);
 }
@@ -147,7 +151,14 @@ static int s_set_item(PyObject *o, PyObject *index, PyObject *value) {
   *p = (uint8_t)v;
   return 0;
 }
+// Bytes of meta storages exist in number only.
+static bool has_bytes(const em_storage *s) {
+  if (s->data != NULL || s->nbytes == 0) return true;
+  PyErr_SetString(PyExc_NotImplementedError, "Not available for 'meta' device type");
+  return false;
+}
 static PyObject *s_tolist(PyObject *o, PyObject *Py_UNUSED(none)) {
+  if (!has_bytes(S(o))) return NULL;
   PyObject *l = PyList_New((Py_ssize_t)S(o)->nbytes);
   for (size_t i = 0; l != NULL && i < S(o)->nbytes; i++)
     PyList_SET_ITEM(l, i, PyLong_FromLong(((uint8_t *)S(o)->data)[i]));

@@ -153,8 +153,9 @@ static PyObject *m_set(ARGS) {
   em_py_frame f;
   em_ints size = EM_INTS_NONE, stride = EM_INTS_NONE;
   int64_t offset = 0, strides[EM_MAX_DIMS];
-  em_storage *s = NULL, *old = t->storage;
+  em_storage *s = NULL, *old;  // s is owned: reading the other arguments may run Python, which may drop it
   PyObject *result = NULL;
+  em_status st = EM_OK;
   em_py_frame_init(&f);
   if (kw != NULL) {
     PyErr_SetString(PyExc_TypeError, "set_() takes positional arguments");
@@ -162,13 +163,22 @@ static PyObject *m_set(ARGS) {
   }
   if (n > 0 && em_py_is_tensor(args[0])) {
     em_tensor *src = T(args[0]);
-    s = src->storage;
+    s = em_storage_retain(src->storage);
     if (n == 1) {
       size = (em_ints){src->sizes, src->ndim};
       stride = (em_ints){src->strides, src->ndim};
       offset = src->offset;
     }
-  } else if (n > 0 && (s = em_py_to_storage(args[0])) == NULL) {
+  } else if (n > 0) {
+    if ((s = em_py_to_storage(args[0])) == NULL) goto done;
+    em_storage_retain(s);
+  }
+  if (s != NULL && s->device.type != t->device.type) {
+    char a[32], b[32];
+    PyErr_Format(PyExc_RuntimeError,
+                 "Attempted to set the storage of a tensor on device \"%s\" to a storage on different device \"%s\".  "
+                 "This is no longer allowed; the devices must match.",
+                 em_device_format(t->device, a), em_device_format(s->device, b));
     goto done;
   }
   if (n > 1 && em_py_to_int64(args[1], &offset) < 0) goto done;
@@ -184,23 +194,28 @@ static PyObject *m_set(ARGS) {
     em_shape_contiguous_strides((int)size.n, size.p, strides);
     stride = (em_ints){strides, size.n};
   }
+  if (stride.n != size.n) {
+    PyErr_Format(PyExc_RuntimeError, "unequal size length (%lld) and stride length (%lld)", (long long)size.n,
+                 (long long)stride.n);
+    goto done;
+  }
   size_t reach = 0;
-  em_status st = em_shape_storage_bytes((int)size.n, size.p, stride.p, offset, em_tensor_itemsize(t), &reach);
+  st = em_shape_storage_bytes((int)size.n, size.p, stride.p, offset, em_tensor_itemsize(t), &reach);
   if (st == EM_OK && s != NULL && reach > s->nbytes) st = em_storage_resize(s, reach);  // as PyTorch does
   if (st == EM_OK && s == NULL) st = em_storage_new(0, t->device, &s);
-  else if (st == EM_OK) em_storage_retain(s);
-  if (st == EM_OK && (st = em_tensor_set_window(t, (int)size.n, size.p, stride.p, offset)) != EM_OK)
-    em_storage_release(s);
+  if (st == EM_OK) st = em_tensor_set_window(t, (int)size.n, size.p, stride.p, offset);
   if (st != EM_OK) {
     (void)em_py_raise(st);
     goto done;
   }
   em_version_bump(t->version);
   if (t->version != NULL && !(t->flags & EM_T_OWN_VERSION)) t->version = &s->version;
+  old = t->storage;
   t->storage = s;
-  em_storage_release(old);
+  s = old;
   result = Py_NewRef(o);
 done:
+  em_storage_release(s);
   em_py_frame_clear(&f);
   return result;
 }

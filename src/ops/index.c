@@ -34,8 +34,13 @@ static em_status add_mask(em_tensor *self, em_tensor *mask, int64_t position, ex
 }
 static em_status expand(em_tensor *self, em_tensors indices, expanded *e) {
   int64_t dims = 0;
+  char device[32];
   for (int64_t i = 0; i < indices.n; i++) {
     const em_tensor *t = indices.p[i];
+    if (t != NULL && t->device.type != EM_DEVICE_CPU && !em_device_equal(t->device, self->device))
+      return em_fail(EM_ERR_RUNTIME,
+                     "indices should be either on cpu or on the same device as the indexed tensor (%s)",
+                     em_device_format(self->device, device));
     bool mask = t != NULL && (t->dtype == EM_BOOL || t->dtype == EM_U8);
     dims += mask ? t->ndim : 1;
     if (t != NULL && !mask && t->dtype != EM_I64 && t->dtype != EM_I32)
@@ -141,6 +146,12 @@ em_status n_index_put_(uint64_t ks, em_tensor *self, em_tensors indices, em_tens
         EM_ERR_RUNTIME,
         "Index put requires the source and destination dtypes match, got %s for the destination and %s for the source.",
         em_dtype_scalar_name(self->dtype), em_dtype_scalar_name(values->dtype));
+  if (self->device.type == EM_DEVICE_CPU && values->device.type != EM_DEVICE_CPU) {
+    char a[32], b[32];
+    return em_fail(EM_ERR_RUNTIME,
+                   "Expected all tensors to be on the same device, but found at least two devices, %s and %s!",
+                   em_device_format(self->device, a), em_device_format(values->device, b));
+  }
   if (em_shape_internal_overlap(self) == EM_OVERLAP_YES)
     EM_PASS(em_warn("Use of index_put_ on expanded tensors is deprecated. Please clone() the tensor before performing "
                     "this operation. This also applies to "
