@@ -571,7 +571,7 @@ def emit_alias(op):
     call = f"em_redispatch_{op.cname}({arg_names(op, ['ks & EM_KEYS_BELOW(EM_KEY_Alias)'])})"
     top = f"em_status alias_{op.cname}({params(op)}) {{\n"
     if op.variant in ("inplace", "out"):
-        if op.row.kind == "composite" or (op.row.kind == "native" and op is not op.row.functional):
+        if op.row.kind in ("composite", "alias") or (op.row.kind == "native" and op is not op.row.functional):
             return None       # the copy_ that it ends with does it
         written = [a.name for a in op.args if a.type.mutated]
         checks = "".join(f"  EM_PASS(em_alias_check_write({w}));\n" for w in written)

@@ -206,7 +206,7 @@ def emit_box(op):
 
 def _flags(op):
     f = []
-    if op.row.kind == "composite" and not op.row.fields.get("autograd_whole"):
+    if op.row.kind == "alias" or op.row.kind == "composite" and not op.row.fields.get("autograd_whole"):
         f.append("EM_OP_COMPOSITE")
     if op.row.kind in ("view", "views"):
         f.append("EM_OP_VIEW")
@@ -304,8 +304,9 @@ def emit_entries(rows):
     """Entries of structured, view, composite and native rows. Returns text and {(cname, key): function}."""
     o = [head("emit_ops.py"), '#include "gen_ops.h"\n#include "dispatch/view_entry.h"\n']
     kernels = {}
+    by_name = {row.functional.full.split("::")[1]: row for row in rows}
     for row in rows:
-        if row.kind not in ("check", "view", "views", "composite", "native"):
+        if row.kind not in ("check", "view", "views", "composite", "native", "alias"):
             continue
         o.append(f"// {row.functional.full}  [{row.where}]")
         for op in row.ops.values():
@@ -314,7 +315,8 @@ def emit_entries(rows):
     "view": _view,
     "views": _views,
     "composite": _composite,
-    "native": _native}[
+    "native": _native,
+    "alias": lambda r, p: _alias(r, p, by_name)}[
         row.kind]
             for key, fn, text in emitter(row, op):
                 if text:
@@ -420,6 +422,20 @@ def _composite(row, op):
         b += [f"  em_tensor_release({x});" for x in t]
         b.append("  return st;\n}")
         text = "\n".join(b)
+    for i, key in enumerate(BACKENDS):
+        yield key, fn, text if i == 0 else ""
+
+
+def _alias(row, op, by_name):
+    """Another name for an operator: each form calls the same form of the named row, which records and counts."""
+    target = by_name.get(row.fields["alias"])
+    other = target.ops.get(op.variant) if target else None
+    if other is None:
+        row.fail(f"'alias:' names '{row.fields['alias']}', which has no {op.variant} form")
+    if [c_type(a.type) for a in op.args] != [c_type(a.type) for a in other.args]:
+        row.fail(f"takes other arguments than {other.full}")
+    fn = f"same_as_{op.cname}"
+    text = f"em_status {fn}({params(op)}) {{\n  (void)ks;\n  return em_call_{other.cname}({arg_names(op)});\n}}"
     for i, key in enumerate(BACKENDS):
         yield key, fn, text if i == 0 else ""
 

@@ -10,7 +10,7 @@ Fields of a pointwise row (gen/README.md explains them):
   promote     Scalar arguments that join promotion as Python numbers do masks    bool tensors outside promotion
   mode        a str argument that selects the expression; mode_error: what to say of other values
   when_absent {argument: operator to run when it is None}
-  guard       C call that raises errors first: check_add(self, alpha); inplace_guard: for the in-place form only
+  guard       C call that raises errors first: check_add(self, alpha); inplace_guard, out_guard: for that form only
   kernel_name the name in '"x" not implemented for'                     loops    dtypes worth a loop of their own: [I32]
   cases       [[condition on attributes, expression], ...]: loops for common attribute values, tried in order
 """
@@ -353,9 +353,7 @@ def emit_op(row, op, descs, by_name):
         rest = [a.name for a in op.ins if a.name != arg] + [a.name for a in op.args if a.out] + op.out_names
         missing = f"{arg} == NULL" if by_arg[arg].type.base == "Tensor" else f"!em_scalar_given({arg})"
         prologue.append((missing, target.ops[op.variant].cname, rest))
-    guards = [
-        row.fields[k] for k in (["guard"] + (["inplace_guard"] if op.variant == "inplace" else [])) if k in row.fields
-    ]
+    guards = [row.fields[k] for k in ("guard", f"{op.variant}_guard") if k in row.fields]
     body = [f"  EM_PASS({g});" for g in guards]
     absent = lambda key: [f"  if ({m}) return em_{key}_{c}({', '.join(['ks', *rest])});" for m, c, rest in prologue]
     common = emit_choice(row, descs)
@@ -407,11 +405,11 @@ def emit_entries(rows, descs, by_name):
     o.append("static em_pw_desc em_pwd[PW_COUNT] = {\n" + "\n".join(map(emit_desc, all_descs)) + "\n};\n")
     seen = set()
     for r in rows:
-        for g in (r.fields.get("guard"), r.fields.get("inplace_guard")):
+        for form, g in ((form, r.fields.get(form)) for form in ("guard", "inplace_guard", "out_guard")):
             if g is None:
                 continue
             name, args = guard_call(g)
-            types = {a.name: a for a in r.functional.ins}
+            types = {a.name: a for a in (r.ops["out"].args if form == "out_guard" else r.functional.ins)}
             if name is None or any(a not in types and not a.startswith('"') for a in args):
                 r.fail(f"a guard is a C call over arguments, such as check_add(self, alpha); got '{g}'")
             if name not in seen:

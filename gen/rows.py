@@ -11,12 +11,12 @@ import yaml
 
 from schema import Arg, Ret, RowError, Schema, Type, parse
 
-KINDS = ("pointwise", "reduction", "check", "view", "views", "composite", "native")
+KINDS = ("pointwise", "reduction", "check", "view", "views", "composite", "native", "alias")
 FIELDS = set(KINDS) | {
     "func", "variants", "forms", "python_module", "hot", "doc", "out", "out_overload", "inplace_overload", "tags", "cpu", "fallible",
     "promotion", "complex", "integer", "bool", "dtypes", "out_dtype", "dispatch", "data_shape", "factory", "samples", "ref", "grain",
     "contiguous_out",
-    "promote", "masks", "operands", "mode", "mode_error", "cases", "guard", "inplace_guard", "when_absent", "loops",
+    "promote", "masks", "operands", "mode", "mode_error", "cases", "guard", "inplace_guard", "out_guard", "when_absent", "loops",
     "meta", "manual_python", "autograd", "kernel_name", "inplace_check", "nondeterministic"}
 
 
@@ -154,7 +154,7 @@ def _row(fields, file):
         s = parse(fields["func"])
     except RowError as e:
         row.fail(str(e))
-    default = "functional, inplace, out" if row.kind == "pointwise" else "functional"
+    default = "functional, inplace, out" if row.kind in ("pointwise", "alias") else "functional"
     written = "inplace" if s.args and s.args[0].type.mutated and s.name.endswith("_") else "functional"
     if any(a.type.mutated and a.kwarg_only for a in s.args):
         written = "out"

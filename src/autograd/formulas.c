@@ -482,9 +482,148 @@ em_status formula_std(em_tensor *grad, em_tensor *self, em_tensor *result, em_in
   EM_PASS(em_call_masked_fill_Scalar(q, zero, em_scalar_int(0), &g));
   return formula_var(g, self, dims, correction, keepdim, out);
 }
-// The elements that equal the extreme (nan equals nan here) share the gradient evenly.
-em_status formula_extremes(em_tensor *grad, em_tensor *self, em_tensor *result, em_ints dims, bool keepdim,
+em_status formula_var_mean(em_tensor *grad_var, em_tensor *grad_mean, em_tensor *self, em_ints dims,
+                           em_scalar correction, bool keepdim, em_tensor **out) {
+  OWN v = NULL;
+  OWN m = NULL;
+  EM_PASS(formula_var(grad_var, self, dims, correction, keepdim, &v));
+  EM_PASS(formula_mean(grad_mean, (em_ints){self->sizes, self->ndim}, dims, keepdim, &m));
+  return em_call_add_Tensor(v, m, em_scalar_int(1), out);
+}
+
+// One step of products_beside: p times (when `times`) p moved by `by` along dim, ones moving in.
+static em_status times_moved(em_tensor *p, int64_t dim, int64_t by, bool after, bool times, em_tensor **out) {
+  OWN kept = NULL;
+  OWN edge = NULL;
+  OWN ones = NULL;
+  OWN moved = NULL;
+  EM_PASS(em_call_narrow(p, dim, after ? by : 0, p->sizes[dim] - by, &kept));
+  EM_PASS(em_call_narrow(p, dim, 0, by, &edge));
+  EM_PASS(em_call_ones_like(edge, EM_DTYPE_NONE, -1, EM_DEVICE_NONE, -1, EM_FORMAT_NONE, &ones));
+  EM_PASS(em_call_cat((em_tensors){(em_tensor *[]){after ? kept : ones, after ? ones : kept}, 2}, dim, &moved));
+  return times ? em_call_mul_Tensor(p, moved, out) : move(&moved, out);
+}
+// The product of all elements before each (or after each) along dim, in log2(n) steps.
+static em_status products_beside(em_tensor *self, int64_t dim, bool after, em_tensor **out) {
+  em_tensor *p, *next;
+  EM_PASS(times_moved(self, dim, 1, after, false, &p));
+  for (int64_t by = 1; by < self->sizes[dim]; by *= 2) {
+    em_status st = times_moved(p, dim, by, after, true, &next);
+    em_tensor_release(p);
+    if (st != EM_OK) return st;
+    p = next;
+  }
+  *out = p;
+  return EM_OK;
+}
+static em_status has_zero(em_tensor *t, bool *zero) {
+  *zero = false;
+  if (t->device.type == EM_DEVICE_META) return EM_OK;
+  OWN eq = NULL;
+  OWN any = NULL;
+  em_scalar s;
+  EM_PASS(em_call_eq_Scalar(t, em_scalar_int(0), &eq));
+  EM_PASS(em_call_any(eq, &any));
+  EM_PASS(em_tensor_item(any, &s));
+  *zero = s.i != 0;
+  return EM_OK;
+}
+// The product of the others: result / self, or where some element is 0 without a division, so that this can be
+// differentiated again. grad and result have size 1 along dim.
+static em_status prod_along(em_tensor *grad, em_tensor *self, em_tensor *result, int64_t dim, em_tensor **out) {
+  OWN others = NULL;
+  OWN c = NULL;
+  bool zero;
+  EM_PASS(has_zero(self, &zero));
+  if (zero) {
+    OWN before = NULL;
+    OWN after = NULL;
+    EM_PASS(products_beside(self, dim, false, &before));
+    EM_PASS(products_beside(self, dim, true, &after));
+    EM_PASS(em_call_mul_Tensor(before, after, &others));
+  } else {
+    EM_PASS(em_call_div_Tensor(result, self, &others));
+  }
+  EM_PASS(formula_conj(others, &c));
+  return em_call_mul_Tensor(grad, c, out);
+}
+em_status formula_prod(em_tensor *grad, em_tensor *self, em_tensor *result, em_tensor **out) {
+  OWN flat = NULL;
+  OWN x = NULL;
+  OWN g = NULL;
+  EM_PASS(em_call_reshape(self, EM_INTS(-1), &flat));
+  EM_PASS(em_call_to_dtype(flat, result->dtype, false, false, EM_FORMAT_NONE, &x));
+  EM_PASS(prod_along(grad, x, result, 0, &g));
+  return em_call_reshape(g, (em_ints){self->sizes, self->ndim}, out);
+}
+em_status formula_prod_dim(em_tensor *grad, em_tensor *self, em_tensor *result, int64_t dim, bool keepdim,
                            em_tensor **out) {
+  if (self->ndim == 0) return same(grad, out);
+  em_ints sizes = {self->sizes, self->ndim};
+  OWN x = NULL;
+  OWN g = NULL;
+  OWN r = NULL;
+  EM_PASS(em_call_to_dtype(self, result->dtype, false, false, EM_FORMAT_NONE, &x));
+  EM_PASS(restore(grad, sizes, EM_INTS(dim), keepdim, &g));
+  EM_PASS(restore(result, sizes, EM_INTS(dim), keepdim, &r));
+  return prod_along(g, x, r, dim < 0 ? dim + self->ndim : dim, out);
+}
+
+// grad / norm^power, nothing where the norm is 0.
+static em_status norm_scale(em_tensor *grad, em_tensor *norm, double power, em_tensor **out) {
+  OWN d = NULL;
+  OWN q = NULL;
+  OWN zero = NULL;
+  EM_PASS(em_call_pow_Tensor_Scalar(norm, em_scalar_double(power), &d));
+  EM_PASS(em_call_div_Tensor(grad, d, &q));
+  EM_PASS(em_call_eq_Scalar(norm, em_scalar_int(0), &zero));
+  return em_call_masked_fill_Scalar(q, zero, em_scalar_int(0), out);
+}
+// sign(x) |x|^(p-1). Below p = 1 that has no value at 0, and the gradient is 0 there.
+static em_status norm_slope(em_tensor *self, em_tensor *size, em_tensor *sign, double p, em_tensor **out) {
+  OWN power = NULL;
+  EM_PASS(em_call_pow_Tensor_Scalar(size, em_scalar_double(p < 2 ? p - 1 : p - 2), &power));
+  if (p >= 2) return em_call_mul_Tensor(self, power, out);
+  if (p >= 1) return em_call_mul_Tensor(sign, power, out);
+  OWN zero = NULL;
+  OWN finite = NULL;
+  EM_PASS(em_call_eq_Scalar(self, em_scalar_int(0), &zero));
+  EM_PASS(em_call_masked_fill_Scalar(power, zero, em_scalar_int(0), &finite));
+  return em_call_mul_Tensor(sign, finite, out);
+}
+em_status formula_norm(em_tensor *grad, em_tensor *self, em_tensor *result, em_scalar ord, em_ints dims, bool keepdim,
+                       em_tensor **out) {
+  double p = em_scalar_to_double(ord);
+  em_ints sizes = {self->sizes, self->ndim};
+  OWN g = NULL;
+  OWN norm = NULL;
+  OWN size = NULL;
+  OWN sign = NULL;
+  OWN slope = NULL;
+  OWN scale = NULL;
+  if (p == 0) return zeros_like(self, out);
+  EM_PASS(restore(grad, sizes, dims, keepdim, &g));
+  EM_PASS(restore(result, sizes, dims, keepdim, &norm));
+  if (p == 2) {
+    EM_PASS(norm_scale(g, norm, 1, &scale));
+    return em_call_mul_Tensor(self, scale, out);
+  }
+  EM_PASS(formula_sgn(self, &sign));
+  if (p == 1) return em_call_mul_Tensor(sign, g, out);
+  EM_PASS(em_call_abs(self, &size));
+  if (isinf(p)) {  // the extremes share the gradient
+    EM_PASS(formula_extremes(g, size, norm, dims, true, true, &scale));
+    return em_call_mul_Tensor(sign, scale, out);
+  }
+  EM_PASS(norm_slope(self, size, sign, p, &slope));
+  EM_PASS(norm_scale(g, norm, p - 1, &scale));
+  return em_call_mul_Tensor(slope, scale, out);
+}
+
+// The elements that equal the extreme share the gradient evenly. A nan is an extreme that nothing equals (amax: the
+// gradient is nan, too), unless nan_counts (max: the nans share it).
+em_status formula_extremes(em_tensor *grad, em_tensor *self, em_tensor *result, em_ints dims, bool keepdim,
+                           bool nan_counts, em_tensor **out) {
   em_ints sizes = {self->sizes, self->ndim};
   OWN g = NULL;
   OWN r = NULL;
@@ -498,10 +637,14 @@ em_status formula_extremes(em_tensor *grad, em_tensor *self, em_tensor *result, 
   EM_PASS(restore(grad, sizes, dims, keepdim, &g));
   EM_PASS(restore(result, sizes, dims, keepdim, &r));
   EM_PASS(em_call_eq_Tensor(self, r, &eq));
-  EM_PASS(em_call_isnan(self, &nan_x));
-  EM_PASS(em_call_isnan(r, &nan_r));
-  EM_PASS(em_call_logical_and(nan_x, nan_r, &nans));
-  EM_PASS(em_call_logical_or(eq, nans, &mask));
+  if (nan_counts) {
+    EM_PASS(em_call_isnan(self, &nan_x));
+    EM_PASS(em_call_isnan(r, &nan_r));
+    EM_PASS(em_call_logical_and(nan_x, nan_r, &nans));
+    EM_PASS(em_call_logical_or(eq, nans, &mask));
+  } else {
+    EM_PASS(same(eq, &mask));
+  }
   EM_PASS(sum_over(mask, dims, &count));
   EM_PASS(em_call_div_Tensor(g, count, &share));
   return em_call_mul_Tensor(share, mask, out);

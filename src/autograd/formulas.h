@@ -62,8 +62,15 @@ EM_PRIV em_status formula_var(em_tensor *grad, em_tensor *self, em_ints dims, em
                               em_tensor **out);
 EM_PRIV em_status formula_std(em_tensor *grad, em_tensor *self, em_tensor *result, em_ints dims, em_scalar correction,
                               bool keepdim, em_tensor **out);
-EM_PRIV em_status formula_extremes(em_tensor *grad, em_tensor *self, em_tensor *result, em_ints dims, bool keepdim,
+EM_PRIV em_status formula_var_mean(em_tensor *grad_var, em_tensor *grad_mean, em_tensor *self, em_ints dims,
+                                   em_scalar correction, bool keepdim, em_tensor **out);
+EM_PRIV em_status formula_prod(em_tensor *grad, em_tensor *self, em_tensor *result, em_tensor **out);
+EM_PRIV em_status formula_prod_dim(em_tensor *grad, em_tensor *self, em_tensor *result, int64_t dim, bool keepdim,
                                    em_tensor **out);
+EM_PRIV em_status formula_norm(em_tensor *grad, em_tensor *self, em_tensor *result, em_scalar ord, em_ints dims,
+                               bool keepdim, em_tensor **out);
+EM_PRIV em_status formula_extremes(em_tensor *grad, em_tensor *self, em_tensor *result, em_ints dims, bool keepdim,
+                                   bool nan_counts, em_tensor **out);
 EM_PRIV em_status formula_selected(em_tensor *grad, int64_t dim, em_tensor *indices, em_ints sizes, bool keepdim,
                                    em_tensor **out);
 EM_PRIV em_status formula_logsumexp(em_tensor *grad, em_tensor *self, em_tensor *result, em_ints dims, bool keepdim,

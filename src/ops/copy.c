@@ -168,6 +168,36 @@ em_status c_fill_tensor(em_tensor *self, em_tensor *value, em_tensor **out) {
   else em_tensor_release(t);
   return st;
 }
+// A copy from a window that walks the flipped dims backwards. No tensor that a user sees has a negative stride.
+em_status n_flip(uint64_t ks, em_tensor *self, em_ints dims, em_tensor **out) {
+  (void)ks;
+  uint64_t flipped = 0;
+  int64_t strides[EM_MAX_DIMS], offset = self->offset;
+  if (self->ndim > 0) memcpy(strides, self->strides, sizeof(int64_t) * self->ndim);
+  for (int64_t i = 0; i < dims.n; i++) {
+    int64_t d;
+    EM_PASS(em_shape_wrap_dim(dims.p[i], self->ndim, true, &d));
+    if (flipped >> d & 1)
+      return em_fail(EM_ERR_RUNTIME, "dim %lld appears multiple times in the list of dims", (long long)d);
+    flipped |= 1ull << d;
+    if (self->ndim == 0 || self->sizes[d] < 2) continue;
+    offset += (self->sizes[d] - 1) * self->strides[d];
+    strides[d] = -self->strides[d];
+  }
+  em_tensor *t, *backwards;
+  EM_PASS(em_priv_empty_like(self, self->dtype, self->device, EM_FORMAT_PRESERVE, &t));
+  em_status st = EM_OK;
+  if (t->device.type != EM_DEVICE_META && t->numel > 0) {
+    st = em_tensor_new_window(self->storage, self->ndim, self->sizes, strides, offset, self->dtype, &backwards);
+    if (st == EM_OK) {
+      st = em_copy_into(t, backwards);
+      em_tensor_release(backwards);
+    }
+  }
+  if (st == EM_OK) *out = t;
+  else em_tensor_release(t);
+  return st;
+}
 em_status n_zero_(uint64_t ks, em_tensor *self) { return n_fill_(ks, self, em_scalar_int(0)); }
 em_status n_resize_(uint64_t ks, em_tensor *self, em_ints size, int memory_format) {
   (void)ks;

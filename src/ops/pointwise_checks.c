@@ -59,9 +59,10 @@ em_status check_neg(em_tensor *self) {
 }
 
 em_status check_pow_scalar(em_tensor *self, em_scalar exponent) {
-  if (EM_UNLIKELY(exponent.kind == EM_SCALAR_INT && exponent.i < 0 && em_dtype_is_integral(self->dtype)))
-    return em_fail(EM_ERR_RUNTIME, "Integers to negative integer powers are not allowed.");
-  return EM_OK;
+  if (EM_LIKELY(exponent.kind != EM_SCALAR_INT || !em_dtype_is_integral(self->dtype))) return EM_OK;
+  if (exponent.i < 0) return em_fail(EM_ERR_RUNTIME, "Integers to negative integer powers are not allowed.");
+  char element[16];  // the exponent becomes an element of self's dtype, and must fit
+  return em_scalar_store(exponent, self->dtype, element);
 }
 
 // `message` is PyTorch's; NotImplementedError.
@@ -117,6 +118,17 @@ em_status check_where(em_tensor *condition) {
                    "PyTorch. Use a boolean condition instead.");
   return em_fail(EM_ERR_RUNTIME, "where expected condition to be a boolean tensor, but got a tensor with dtype %s",
                  em_dtype_scalar_name(condition->dtype));
+}
+
+em_status check_where_out(em_tensor *self, em_tensor *other, em_tensor *out) {
+  em_promote_state s;
+  em_promote_init(&s);
+  em_promote_add(&s, self);
+  em_promote_add(&s, other);
+  int dtype = em_promote_result(&s);
+  if (EM_LIKELY(dtype == out->dtype)) return EM_OK;
+  return em_fail(EM_ERR_RUNTIME, "Expected out type to be %s but got %s", em_dtype_scalar_name(dtype),
+                 em_dtype_scalar_name(out->dtype));
 }
 
 em_status check_addcdiv(em_tensor *self, em_tensor *tensor1, em_tensor *tensor2) {

@@ -398,7 +398,7 @@ static em_status check_p(double p) {
 static em_status noise(em_tensor *input, double p, em_tensor **out) {
   em_status st = EM_OK;
   em_tensor *t = NULL;
-  EM_TRY(em_call_empty_like(input, EM_DTYPE_NONE, -1, EM_DEVICE_NONE, -1, EM_FORMAT_CONTIGUOUS, &t));
+  EM_TRY(em_call_empty_like(input, EM_DTYPE_NONE, -1, EM_DEVICE_NONE, -1, EM_FORMAT_NONE, &t));
   EM_TRY(em_call_bernoulli__float(t, 1 - p, NULL));
   EM_TRY(em_call_div__Scalar(t, em_scalar_double(1 - p)));
   *out = t;

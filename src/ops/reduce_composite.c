@@ -24,12 +24,6 @@ em_status c_var_mean_dim(em_tensor *self, em_ints dim, bool unbiased, bool keepd
 }
 
 em_status c_square(em_tensor *self, em_tensor **out) { return em_call_pow_Tensor_Scalar(self, em_scalar_int(2), out); }
-em_status c_true_divide(em_tensor *self, em_tensor *other, em_tensor **out) {
-  return em_call_div_Tensor(self, other, out);
-}
-em_status c_true_divide_scalar(em_tensor *self, em_scalar other, em_tensor **out) {
-  return em_call_div_Scalar(self, other, out);
-}
 
 // log(sum(exp(x))), shifted by the largest (real part of an) element so that nothing overflows. An infinite maximum
 // must not be subtracted from itself: there the shift is 0.
