@@ -10,6 +10,11 @@ static int bad_type(PyObject *o) {
   PyErr_Format(PyExc_TypeError, "new(): invalid data type '%s'", Py_TYPE(o)->tp_name);
   return -1;
 }
+// A str in a list is a list of strs, and so on without end.
+static int too_many_dimensions(PyObject *o) {
+  PyErr_Format(PyExc_ValueError, "too many dimensions '%s'", Py_TYPE(o)->tp_name);
+  return -1;
+}
 
 // Sizes by following first elements down; ragged data shows when it is stored.
 static int find_sizes(PyObject *data, int64_t *sizes) {
@@ -18,8 +23,7 @@ static int find_sizes(PyObject *data, int64_t *sizes) {
   while (!is_scalar_data(o) && !is_text(o) && PySequence_Check(o)) {
     Py_ssize_t len = PySequence_Size(o);
     if (len < 0 || n == EM_MAX_DIMS) {
-      if (len >= 0) PyErr_Format(PyExc_ValueError, "too many dimensions '%s'", Py_TYPE(o)->tp_name);
-      n = -1;
+      n = len >= 0 ? too_many_dimensions(o) : -1;
       break;
     }
     sizes[n++] = len;
@@ -37,6 +41,7 @@ static int find_sizes(PyObject *data, int64_t *sizes) {
     }
     Py_SETREF(o, first);
   }
+  if (n > 0 && PyUnicode_Check(o)) n = too_many_dimensions(o);
   Py_DECREF(o);
   return n;
 }
@@ -109,6 +114,17 @@ static int store_element(PyObject *o, int dtype, void *p) {
     s = em_scalar_bool(s.kind == EM_SCALAR_DOUBLE    ? s.d != 0
                        : s.kind == EM_SCALAR_COMPLEX ? s.c.re != 0 || s.c.im != 0
                                                      : s.i != 0);
+  if (s.kind == EM_SCALAR_COMPLEX && !em_dtype_is_complex(dtype) && dtype != EM_BOOL) {
+    PyErr_SetString(PyExc_TypeError, em_dtype_is_float(dtype) ? "must be real number, not complex"
+                                                              : "'complex' object cannot be interpreted as an integer");
+    return -1;
+  }
+  if (em_dtype_is_differentiable(dtype)) {  // too large a number is inf here
+    em_c128 c = em_scalar_to_c128(s);
+    if (em_dtype_is_complex(dtype)) em_cast_load(p, dtype, &c, EM_C128, 0, 1);
+    else em_cast_load(p, dtype, &c.re, EM_F64, 0, 1);
+    return 0;
+  }
   em_status st = em_scalar_store(s, dtype, p);
   return st == EM_OK ? 0 : em_py_raise_int(st);
 }

@@ -20,7 +20,8 @@ static PyObject *find_keyword(const em_py_param *p, PyObject *const *args, Py_ss
 
 static bool allows_none(const em_py_param *p) {
   if (p->arg == NULL) return true;
-  return (p->arg->flags & EM_ARG_OPTIONAL) || (p->optional && p->arg->dflt.tag == EM_TAG_NONE);
+  bool nothing = p->arg->dflt.tag == EM_TAG_NONE || (p->arg->dflt.tag == EM_TAG_INTS && p->arg->dflt.list.n == 0);
+  return (p->arg->flags & EM_ARG_OPTIONAL) || (p->optional && nothing);
 }
 static bool out_fits(const em_py_signature *s, PyObject *o) {
   if (s->nouts == 1) return em_py_is_tensor(o);

@@ -42,8 +42,8 @@ static bool same_device(em_device have, em_device want) {
 }
 static PyObject *do_to(PyObject *o, const to_args *a) {
   em_tensor *t = T(o), *out = NULL;
-  bool format_ok = a->format < 0 || a->format == EM_FORMAT_PRESERVE ||
-                   (a->format == EM_FORMAT_CONTIGUOUS && em_tensor_is_contiguous(t));
+  bool format_ok =
+      a->format < 0 || a->format == EM_FORMAT_PRESERVE || a->format == em_shape_suggested_format(t);
   if (!a->copy && (a->dtype < 0 || a->dtype == t->dtype) && same_device(t->device, a->device) && format_ok)
     return Py_NewRef(o);
   if (em_device_given(a->device)) {

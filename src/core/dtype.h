@@ -36,6 +36,7 @@ EM_PRIV int em_dtype_to_complex(int d);
 EM_PRIV bool em_dtype_can_cast(int from, int to);
 // Names as errors print them: "Float", "Long", "BFloat16" (PyTorch's ScalarType names).
 EM_PRIV const char *em_dtype_scalar_name(int d);
+EM_PRIV const char *em_dtype_type_name(int d);  // what C++ calls it: some of PyTorch's messages do
 // The process's default float dtype (torch.set_default_dtype).
 EM_PRIV int em_dtype_default(void);
 EM_PRIV em_status em_dtype_set_default(int d);

@@ -28,13 +28,13 @@ static em_status fail_range(int dtype) {
                                                    [EM_I16] = "int16_t",
                                                    [EM_I32] = "int",
                                                    [EM_I64] = "int64_t",
-                                                   [EM_F16] = "at::Half",
+                                                   [EM_F16] = "c10::Half",
                                                    [EM_F32] = "float",
                                                    [EM_F64] = "double",
                                                    [EM_C64] = "c10::complex<float>",
                                                    [EM_C128] = "c10::complex<double>",
                                                    [EM_BOOL] = "bool",
-                                                   [EM_BF16] = "at::BFloat16"};
+                                                   [EM_BF16] = "c10::BFloat16"};
   return em_fail(EM_ERR_RUNTIME, "value cannot be converted to type %s without overflow", names[dtype]);
 }
 

@@ -2,6 +2,7 @@
 #include "shape.h"
 #include <stdio.h>
 #include <string.h>
+#include "value.h"
 
 void em_shape_contiguous_strides(int ndim, const int64_t *sizes, int64_t *strides) {
   int64_t s = 1;
@@ -234,4 +235,17 @@ em_status em_shape_assert_no_partial_overlap(const em_tensor *out, const em_tens
 em_status em_shape_assert_no_overlap(const em_tensor *out, const em_tensor *in) {
   em_overlap_pair p = em_shape_pair_overlap(out, in);
   return EM_UNLIKELY(p == EM_PAIR_PARTIAL || p == EM_PAIR_FULL) ? fail_overlap() : EM_OK;
+}
+
+int em_shape_suggested_format(const em_tensor *t) {
+  if (t->ndim != 4 && t->ndim != 5) return EM_FORMAT_CONTIGUOUS;
+  int64_t least = 0;
+  if (t->strides[1] == 0) return EM_FORMAT_CONTIGUOUS;
+  for (int k = 0; k < t->ndim; k++) {  // channels, then the last dim to the first of the picture, then the batch
+    int d = k == 0 ? 1 : k == t->ndim - 1 ? 0 : t->ndim - k;
+    if (t->sizes[d] == 0 || t->strides[d] < least) return EM_FORMAT_CONTIGUOUS;
+    if (d == 0 && least == t->strides[1]) return EM_FORMAT_CONTIGUOUS;  // every order fits
+    least = t->strides[d] * (t->sizes[d] > 1 ? t->sizes[d] : 1);
+  }
+  return t->ndim == 4 ? EM_FORMAT_CHANNELS_LAST : EM_FORMAT_CHANNELS_LAST_3D;
 }

@@ -37,6 +37,9 @@ EM_PRIV em_status em_shape_check_storage(const em_storage *s, int ndim, const in
 // Bytes that a window reaches from the storage's start (0 for numel 0).
 EM_PRIV em_status em_shape_storage_bytes(int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset,
                                          size_t itemsize, size_t *out);
+// The memory format that a tensor's strides suggest: channels last when they fall in that order, else contiguous, be it
+// contiguous or not.
+EM_PRIV int em_shape_suggested_format(const em_tensor *t);
 // Text "[2, 3]" into buf.
 EM_PRIV const char *em_shape_format(int ndim, const int64_t *sizes, char *buf, size_t n);
 

@@ -34,12 +34,45 @@ static em_status check_empty(const em_red_desc *d, const em_tensor *self, em_int
 }
 
 // Positions of extremes need an order; argmax and argmin refuse bool, too.
-static em_status check_ordered(const em_red_desc *d, const em_tensor *self) {
-  bool flat = (d->flags & EM_RED_FLATTEN) != 0;
-  if (flat && self->dtype == EM_BOOL) return em_fail(EM_ERR_RUNTIME, "%s(): does not support bool input", d->name);
-  if (em_dtype_is_complex(self->dtype) && (flat || (d->nout == 2 && d->out_kind[1] == EM_RED_INDEX)))
+static em_status check_flat(const em_red_desc *d, const em_tensor *self) {
+  if ((d->flags & EM_RED_FLATTEN) == 0) return EM_OK;
+  if (self->dtype == EM_BOOL) return em_fail(EM_ERR_RUNTIME, "%s(): does not support bool input", d->name);
+  if (em_dtype_is_complex(self->dtype))
     return em_fail(EM_ERR_RUNTIME, "%s(): does not support complex input", d->name);
   return EM_OK;
+}
+static em_status check_ordered(const em_red_desc *d, const em_tensor *self) {
+  if (em_dtype_is_complex(self->dtype) && d->nout == 2 && d->out_kind[1] == EM_RED_INDEX)
+    return em_fail(EM_ERR_RUNTIME, "%s(): does not support complex input", d->name);
+  return EM_OK;
+}
+
+// Which dtypes out= may have, beyond being castable to.
+static em_status check_given(const em_red_desc *d, const em_tensor *self, em_tensor *const *outs) {
+  bool positions = d->out_kind[d->nout - 1] == EM_RED_INDEX;
+  if (d->dtype_rule == EM_RED_DTYPE_BOOL && outs[0]->dtype != EM_BOOL && outs[0]->dtype != EM_U8)
+    return em_fail(EM_ERR_RUNTIME, "%s only supports bool tensor for result, got: %s", d->name,
+                   em_dtype_scalar_name(outs[0]->dtype));
+  if ((strcmp(d->name, "amax") == 0 || strcmp(d->name, "amin") == 0) && outs[0]->dtype != self->dtype)
+    return em_fail(EM_ERR_RUNTIME,
+                   "Expected the dtype for input and out to match, but got %s for input's dtype and %s for out's "
+                   "dtype.",
+                   em_dtype_scalar_name(self->dtype), em_dtype_scalar_name(outs[0]->dtype));
+  for (int i = 0; positions && i < d->nout; i++) {
+    int want = d->out_kind[i] == EM_RED_INDEX ? EM_I64 : self->dtype;
+    if (outs[i]->dtype != want)
+      return em_fail(EM_ERR_RUNTIME, "Expected out tensor to have dtype %s, but got %s instead",
+                     em_dtype_type_name(want), em_dtype_type_name(outs[i]->dtype));
+  }
+  return EM_OK;
+}
+
+// The dtype to reduce in when only that of out= is known.
+static int dtype_of_given(const em_red_desc *d, const em_tensor *self, const em_tensor *out) {
+  if (d->dtype_rule != EM_RED_DTYPE_SUM && d->dtype_rule != EM_RED_DTYPE_FLOAT) return EM_DTYPE_NONE;
+  if (d->out_kind[0] != EM_RED_REAL) return out->dtype;
+  if (!em_dtype_is_float(out->dtype)) return EM_DTYPE_NONE;
+  return em_dtype_is_complex(self->dtype) ? em_dtype_to_complex(out->dtype) : out->dtype;
 }
 
 // dtype that is reduced: elements become it first. `result` is the first output's.
@@ -94,14 +127,14 @@ em_status em_red_run(const em_red_desc *d, uint32_t flags, em_tensor *self, em_i
   em_plan p;
   int reduced_dtype = self->dtype, result = self->dtype;
   bool given = (flags & EM_ITER_OUT) != 0, meta = (flags & EM_ITER_META) != 0;
-  if (given && dtype == EM_DTYPE_NONE && d->dtype_rule <= EM_RED_DTYPE_FLOAT && d->dtype_rule != EM_RED_DTYPE_SAME)
-    dtype = d->out_kind[0] == EM_RED_REAL && em_dtype_is_complex(self->dtype) && !em_dtype_is_complex(outs[0]->dtype)
-                ? em_dtype_to_complex(outs[0]->dtype)  // a real result of complex elements: they stay complex
-                : outs[0]->dtype;
+  if (given && dtype == EM_DTYPE_NONE) dtype = dtype_of_given(d, self, outs[0]);
+  EM_PASS(check_flat(d, self));
+  EM_PASS(plan_dtype(d, self, dtype, &reduced_dtype, &result));
   EM_PASS(reduced_dims(d, self, dims, &w.reduced));
   EM_PASS(check_ordered(d, self));
   EM_PASS(check_empty(d, self, dims, w.reduced));
-  EM_PASS(plan_dtype(d, self, dtype, &reduced_dtype, &result));
+  if (given) EM_PASS(check_given(d, self, outs));
+  if (given && d->dtype_rule == EM_RED_DTYPE_BOOL) result = outs[0]->dtype;
   plan_outputs(d, self, w.reduced, keepdim, result, &p);
   int slot = d->slot[reduced_dtype];
   if (slot == EM_CD_NONE)

@@ -124,8 +124,8 @@ em_status n_to_copy(uint64_t ks, em_tensor *self, int dtype, int layout, em_devi
 em_status c_to_dtype_layout(em_tensor *self, int dtype, int layout, em_device device, em_opt_bool pin_memory,
                             bool non_blocking, bool copy, int memory_format, em_tensor **out) {
   bool same = (dtype < 0 || dtype == self->dtype) && (!em_device_given(device) || device.type == self->device.type) &&
-              memory_format < EM_FORMAT_CHANNELS_LAST &&
-              (memory_format != EM_FORMAT_CONTIGUOUS || em_tensor_is_contiguous(self));
+              (memory_format < 0 || memory_format == EM_FORMAT_PRESERVE ||
+               memory_format == em_shape_suggested_format(self));
   if (!same || copy) return em_call__to_copy(self, dtype, layout, device, pin_memory, non_blocking, memory_format, out);
   if (em_device_given(device)) EM_PASS(em_device_check(device));
   *out = em_tensor_retain(self);

@@ -109,16 +109,16 @@ em_status n_new_full(uint64_t ks, em_tensor *self, em_ints size, em_scalar value
 }
 
 // --- ranges: element i is start + step * i, computed in double (int64 for integers) and rounded once
-static em_status arange_count(em_scalar start, em_scalar end, em_scalar step, bool integral, int64_t *n) {
+static em_status arange_count(em_scalar start, em_scalar end, em_scalar step, int dtype, bool integral, int64_t *n) {
   double b = em_scalar_to_double(start), e = em_scalar_to_double(end), s = em_scalar_to_double(step);
   if (s == 0) return em_fail(EM_ERR_RUNTIME, "step must be nonzero");
+  if (em_dtype_is_integral(dtype) && em_scalar_to_int(step) == 0) return em_fail(EM_ERR_VALUE, "step must be nonzero");
   if (!isfinite(b) || !isfinite(e)) return em_fail(EM_ERR_RUNTIME, "unsupported range: %g -> %g", b, e);
   if (!((s > 0 && e >= b) || (s < 0 && e <= b)))
     return em_fail(EM_ERR_RUNTIME, "upper bound and lower bound inconsistent with step sign");
   double count;
   if (integral) {  // exact for 64-bit integers, where double has 53 bits
     __int128 diff = (__int128)em_scalar_to_int(end) - em_scalar_to_int(start), st = em_scalar_to_int(step);
-    if (st == 0) return em_fail(EM_ERR_RUNTIME, "step must be nonzero");
     __int128 c = (diff + st - (st > 0 ? 1 : -1)) / st;
     count = (double)c;
     *n = (int64_t)c;
@@ -136,7 +136,7 @@ static em_status arange(em_scalar start, em_scalar end, em_scalar step, OPTIONS,
   if (em_dtype_is_complex(dtype) || dtype == EM_BOOL)
     return em_fail(EM_ERR_NOT_IMPLEMENTED, "\"arange_cpu\" not implemented for '%s'", em_dtype_scalar_name(dtype));
   int64_t n;
-  EM_PASS(arange_count(start, end, step, integral || dtype == EM_I64, &n));
+  EM_PASS(arange_count(start, end, step, dtype, integral || dtype == EM_I64, &n));
   EM_PASS(make((em_ints){&n, 1}, dtype, layout, device, out));
   em_tensor *t = *out;
   if (t->device.type == EM_DEVICE_META || n == 0) return EM_OK;
@@ -178,6 +178,7 @@ em_status n_linspace(uint64_t ks, em_scalar start, em_scalar end, int64_t steps,
     return em_fail(EM_ERR_RUNTIME,
                    "torch.linspace(): inferred dtype ComplexFloat can't be safely cast to passed dtype %s",
                    em_dtype_name(dtype));
+  if (dtype == EM_BOOL) return em_fail(EM_ERR_NOT_IMPLEMENTED, "\"linspace_cpu\" not implemented for 'Bool'");
   EM_PASS(make((em_ints){&steps, 1}, dtype, layout, device, out));
   em_tensor *t = *out;
   if (t->device.type == EM_DEVICE_META) return EM_OK;
@@ -199,6 +200,36 @@ em_status n_linspace(uint64_t ks, em_scalar start, em_scalar end, int64_t steps,
     em_tensor_put(t, i, &v, EM_C128, 1);
   }
   return EM_OK;
+}
+
+em_status c_linspace_tensors(em_tensor *start, em_tensor *end, int64_t steps, OPTIONS, em_tensor **out) {
+  em_scalar b, e;
+  if (start->ndim > 0 || end->ndim > 0)
+    return em_fail(EM_ERR_RUNTIME,
+                   "linspace only supports 0-dimensional start and end tensors, but got start with %d dimension(s) and "
+                   "end with %d dimension(s).",
+                   start->ndim, end->ndim);
+  EM_PASS(em_tensor_item(start, &b));
+  EM_PASS(em_tensor_item(end, &e));
+  return em_call_linspace(b, e, steps, PASS_OPTIONS, pin_memory, out);
+}
+em_status c_linspace_tensor_scalar(em_tensor *start, em_scalar end, int64_t steps, OPTIONS, em_tensor **out) {
+  em_scalar b;
+  if (start->ndim > 0)
+    return em_fail(EM_ERR_RUNTIME,
+                   "linspace only supports 0-dimensional start and end tensors, but got start with %d dimension(s).",
+                   start->ndim);
+  EM_PASS(em_tensor_item(start, &b));
+  return em_call_linspace(b, end, steps, PASS_OPTIONS, pin_memory, out);
+}
+em_status c_linspace_scalar_tensor(em_scalar start, em_tensor *end, int64_t steps, OPTIONS, em_tensor **out) {
+  em_scalar e;
+  if (end->ndim > 0)
+    return em_fail(EM_ERR_RUNTIME,
+                   "linspace only supports 0-dimensional start and end tensors, but got end with %d dimension(s).",
+                   end->ndim);
+  EM_PASS(em_tensor_item(end, &e));
+  return em_call_linspace(start, e, steps, PASS_OPTIONS, pin_memory, out);
 }
 
 em_status n_eye_m(uint64_t ks, int64_t n, int64_t m, OPTIONS, em_tensor **out) {

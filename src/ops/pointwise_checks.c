@@ -145,13 +145,8 @@ em_status check_addcdiv(em_tensor *self, em_tensor *tensor1, em_tensor *tensor2)
 
 static em_status same_dtype(const em_tensor *self, const em_tensor *t, const char *name) {
   if (EM_LIKELY(self->dtype == t->dtype)) return EM_OK;
-  // the names that C++ gives these types: that is what PyTorch prints here
-  static const char *const names[EM_NUM_DTYPES] = {
-    [EM_U8] = "unsigned char", [EM_I8] = "signed char", [EM_I16] = "short int", [EM_I32] = "int", [EM_I64] = "long int",
-    [EM_F16] = "c10::Half", [EM_F32] = "float", [EM_F64] = "double", [EM_C64] = "c10::complex<float>",
-    [EM_C128] = "c10::complex<double>", [EM_BOOL] = "bool", [EM_BF16] = "c10::BFloat16"};
-  return em_fail(EM_ERR_RUNTIME, "expected dtype %s for `%s` but got dtype %s", names[self->dtype], name,
-                 names[t->dtype]);
+  return em_fail(EM_ERR_RUNTIME, "expected dtype %s for `%s` but got dtype %s", em_dtype_type_name(self->dtype), name,
+                 em_dtype_type_name(t->dtype));
 }
 
 em_status check_lerp_scalar(em_tensor *self, em_tensor *end) { return same_dtype(self, end, "end"); }
