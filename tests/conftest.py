@@ -10,7 +10,8 @@ if "PYTHONPATH" not in os.environ:
     sys.path.insert(0, os.environ["PYTHONPATH"])
 
 # Helpers of the operator tests (subject, table, sampling), which pytest's importlib mode does not find by itself.
-sys.path.insert(0, os.path.join(ROOT, "tests", "ops"))
+for folder in ("ops", "fault"):
+    sys.path.insert(0, os.path.join(ROOT, "tests", folder))
 
 
 def pytest_configure(config):

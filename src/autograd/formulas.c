@@ -672,11 +672,13 @@ em_status formula_logsumexp(em_tensor *grad, em_tensor *self, em_tensor *result,
   OWN r = NULL;
   OWN d = NULL;
   OWN e = NULL;
+  OWN c = NULL;
   EM_PASS(restore(grad, sizes, dims, keepdim, &g));
   EM_PASS(restore(result, sizes, dims, keepdim, &r));
   EM_PASS(em_call_sub_Tensor(self, r, em_scalar_int(1), &d));
   EM_PASS(em_call_exp(d, &e));
-  return em_call_mul_Tensor(g, e, out);
+  EM_PASS(em_call_conj(e, &c));
+  return em_call_mul_Tensor(g, c, out);
 }
 
 // ---- views and joins ----------------------------------------------------------------------------------------------

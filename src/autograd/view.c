@@ -72,7 +72,9 @@ em_status em_view_mark(em_tensor *out, em_tensor *self, const em_operator *op, c
   v->base = em_tensor_retain(base);
   v->attr_version = em_tensor_version(out);
   v->creation = (uint8_t)(creation == EM_CREATED_DEFAULT && up != NULL ? up->creation : creation);
-  v->differentiable = em_dtype_is_differentiable(out->dtype) && em_dtype_is_differentiable(base->dtype);
+  // The same bytes read as another type have no derivative, not even where the type is the same.
+  v->differentiable = em_dtype_is_differentiable(out->dtype) && em_dtype_is_differentiable(base->dtype) &&
+                      op != &em_opr_view_dtype;
   meta->view = v;
   out->flags |= EM_T_IS_VIEW;
   if (v->differentiable) out->keys |= EM_KEYBIT(EM_KEY_Autograd);

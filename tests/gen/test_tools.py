@@ -17,6 +17,8 @@ def tree(tmp_path):
     for folder in ("src/ops", "src/backend/cpu"):
         (tmp_path / folder).mkdir(parents=True)
         shutil.copy(os.path.join(ROOT, folder, "meson.build"), tmp_path / folder)
+    (tmp_path / "src/autograd").mkdir()
+    shutil.copy(os.path.join(ROOT, "src/autograd/formulas.h"), tmp_path / "src/autograd")
     for command in (["init", "-q"], ["add", "-A"], ["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "t"]):
         subprocess.run(["git", *command], cwd=tmp_path, check=True)
     return tmp_path
