@@ -184,7 +184,8 @@ CALLS = {
     "module: target": lambda: F.cross_entropy(P.exp().expand(2, 3), torch.tensor([0, 9])),
     "state_dict": lambda: torch.nn.Linear(2, 2).load_state_dict({"weight": X, "more": X}),
 }
-SHARED = [None, True, False, NotImplemented, (), torch.Tensor, torch.float32, torch.Size, torch.device, X, P, BAD, DEEP, boom]
+SHARED = [None, True, False, NotImplemented, (), torch.Tensor, torch.float32, torch.Size, torch.device, X, P, BAD, DEEP,
+          boom]
 
 
 def counts():
