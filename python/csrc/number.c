@@ -356,8 +356,11 @@ static PyObject *number_complex(PyObject *o, PyObject *Py_UNUSED(none)) {
   return PyComplex_FromDoubles(c.re, c.im);
 }
 
-// The old name of __rtruediv__.
-static PyObject *r_div(PyObject *t, PyObject *o) { return binary_slow(N_DIV, o, t); }
+// The old name of __rtruediv__: also of two tensors it is the reciprocal's product.
+static PyObject *r_div(PyObject *t, PyObject *o) {
+  if (em_py_any_override(t, &o, 1, NULL)) return overridden(t, o, slots[N_DIV].reflected);
+  return or_not_implemented(reflected(N_DIV, t, o));
+}
 static PyMethodDef number_methods[] = {
     {"__complex__", number_complex, METH_NOARGS, NULL},
     {"__rdiv__", r_div, METH_O, NULL},
