@@ -5,6 +5,10 @@ Maker, and a function of numpy arrays that says the values. `result` names the r
 functional, in-place and out= forms exist. Which dtypes an operator takes and which gradients it has is PyTorch's own
 answer, stored in oracle_data.py.
 """
+import copy
+import os
+import re
+
 import numpy as np
 import references as r
 from makers import (activations, binary, binary_alpha, binary_nonzero, calls, compare, corrected, gradient_of, over_dim,
@@ -64,6 +68,7 @@ def arithmetic():
         E("floor_divide.Scalar", with_number, np.floor_divide, "fi"),
         E("remainder.Tensor", binary_nonzero, mod, "fio"), E("remainder.Scalar", with_number, mod, "fio"),
         E("remainder.Scalar_Tensor", calls(lambda m: (m.number(7, 2.5), m.positive(3, 4))), mod),
+        E("fmod.Tensor", binary_nonzero, np.fmod, "fio"), E("fmod.Scalar", with_number, np.fmod, "fio"),
         E("pow.Tensor_Tensor", calls(lambda m: (m.positive(3, 4), m.positive(3, 4, high=2)),
                                      lambda m: (m.positive(3, 1), m.positive(4, high=2))), r.power, "fio", scale=2),
         E("pow.Tensor_Scalar", calls(lambda m: (m.positive(3, 4), m.number(2, 1.5)), lambda m: (m(3, 4), m.number(2,
@@ -528,3 +533,20 @@ def drawn():
 GROUPS = {f.__name__: f() for f in (arithmetic, functions, choices, comparisons, activation_functions, reductions,
                                     products, views, copies, indexing, losses, creation, drawn)}
 TABLE = {entry.name: entry for group in GROUPS.values() for entry in group}
+
+
+def aliases():
+    """Rows of ops/native_alias.yaml: each is tried as the operator whose other name it is."""
+    rows = os.path.join(os.path.dirname(__file__), "..", "..", "ops", "native_alias.yaml")
+    with open(rows) as file:
+        found = re.findall(r"- func: ([\w.]+)\(.*?\n  alias: ([\w.]+)", file.read(), re.S)
+    for name, target in found:
+        entry = copy.copy(TABLE[target])
+        entry.name = name
+        if name.startswith("special_"):
+            entry.forms = "fo"  # no in-place forms
+        yield name, entry
+
+
+GROUPS["aliases"] = [entry for name, entry in aliases() if name not in TABLE]
+TABLE.update((entry.name, entry) for entry in GROUPS["aliases"])

@@ -53,7 +53,7 @@ def test_inplace(name, dtype):
         if want.shape != target.shape:
             with pytest.raises(RuntimeError):
                 inplace(target, *args[1:], **kwargs)
-        elif not castable(want.dtype, target.dtype) or (name == "abs" and target.is_complex()):
+        elif not castable(want.dtype, target.dtype) or (name in ("abs", "absolute") and target.is_complex()):
             with pytest.raises(RuntimeError):
                 inplace(target, *args[1:], **kwargs)
             assert same_bits(target, args[0]), "a refused call wrote"

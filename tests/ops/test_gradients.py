@@ -9,7 +9,8 @@ SAMPLES = 99 if FULL else 2  # samples an operator
 # Linear in the only input that has a gradient.
 FIRST_ORDER_ONLY = {"nll_loss_backward", "nll_loss2d_backward", "embedding_dense_backward"}
 NOT_IMPLEMENTED = {"floor_divide", "floor_divide.Scalar", "remainder.Scalar_Tensor", "silu_backward"}  # in PyTorch
-STEPS = {"remainder.Tensor", "div.Tensor_mode", "div.Scalar_mode"}  # where the quotient is a whole number
+STEPS = {"remainder.Tensor", "fmod.Tensor", "div.Tensor_mode", "div.Scalar_mode", "divide.Tensor_mode",
+         "divide.Scalar_mode"}  # where the quotient is a whole number
 ROUNDING = {"floor", "ceil", "trunc", "round", "round.decimals", "sign"} | STEPS
 
 
