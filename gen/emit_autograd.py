@@ -558,8 +558,19 @@ def emit_inplace(d, op):
     return "\n".join(o)
 
 
-def emit_out(d, op):
-    tests = " || ".join([requires(d, op)] + [f"em_tensor_requires_grad({a.name})" for a in op.outs])
+def requires_any(op):
+    """Whether some tensor argument of a composite needs a gradient."""
+    tests = []
+    for a in op.args:
+        if a.type.base == "Tensor" and a.type.is_list:
+            tests.append(f"em_any_requires_grad({a.name}.p, (int){a.name}.n)")
+        elif a.type.base == "Tensor":
+            present = f"{a.name} != NULL && " if a.type.optional else ""
+            tests.append(f"({present}em_tensor_requires_grad({a.name}))")
+    return " || ".join(tests)
+
+
+def emit_out(tests, op):
     return (f"em_status autograd_{op.cname}({params(op)}) {{\n  if ({tests})\n    return em_fail(EM_ERR_RUNTIME, "
             f'"{op.name}(): functions with out=... arguments don\'t support automatic differentiation, "\n'
             f'                   "but one of the arguments requires grad.");\n'
@@ -609,8 +620,11 @@ def emit_derivative(d, ops, helpers, functions):
     apply = emit_apply(d, ops, helpers)
     o = [f"\n// {d.op.full}  [{d.where}, operator {d.op.where}]", emit_class(d), apply, emit_class_table(d)]
     for op in d.forms:
-        emitter = {"functional": emit_functional, "inplace": emit_inplace, "out": emit_out}[op.variant]
-        o.append(emitter(d, op))
+        if op.variant == "out":
+            outs = [f"em_tensor_requires_grad({a.name})" for a in op.outs]
+            o.append(emit_out(" || ".join([requires(d, op), *outs]), op))
+        else:
+            o.append((emit_functional if op.variant == "functional" else emit_inplace)(d, op))
         functions[(op.cname, "Autograd")] = f"autograd_{op.cname}"
     return "\n".join(o)
 
@@ -637,6 +651,13 @@ def emit(rows, ops_dir, helpers=None):
             o.append(emit_derivative(d, ops, helpers, functions))
         except Unknown as e:
             unknown(notes, str(e))
+    o.append("\n// ---- out= of composites, whose parts would otherwise record")
+    for row in rows:
+        for op in row.ops.values():
+            explicit = row.kind != "composite" or row.fields.get("autograd") == "explicit"
+            if op.variant == "out" and not explicit and (op.cname, "Autograd") not in functions:
+                o.append(f"// {op.full}  [{op.where}]\n{emit_out(requires_any(op), op)}")
+                functions[(op.cname, "Autograd")] = f"autograd_{op.cname}"
     o.append("\n// ---- Alias: views and versions")
     for row in rows:
         for op in row.ops.values():

@@ -265,7 +265,7 @@ static PyObject *increment_version(PyObject *Py_UNUSED(m), PyObject *o) {
   Py_RETURN_NONE;
 }
 static PyObject *graph_task_id(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) {
-  return em_priv_tls.engine == NULL ? PyLong_FromLong(-1) : PyLong_FromVoidPtr(em_priv_tls.engine);
+  return PyLong_FromLongLong(em_engine_run_number());
 }
 // Whether the backward that runs now will come to this node.
 static PyObject *will_execute(PyObject *Py_UNUSED(m), PyObject *o) {

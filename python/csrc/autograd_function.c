@@ -280,7 +280,7 @@ static int take_gradients(ctx_object *c, em_node *n, PyObject *result, em_tensor
       PyErr_Format(PyExc_RuntimeError, "expected Variable or None (got %s)", Py_TYPE(g)->tp_name);
       bad = -1;
     } else {
-      if (g != Py_None && em_node_wants(n, edge)) out[edge] = em_tensor_retain(em_py_t(g));
+      if (g != Py_None) out[edge] = em_tensor_retain(em_py_t(g));  // wanted or not: hooks of the node see it
       edge++;
     }
   }

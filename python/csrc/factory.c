@@ -247,9 +247,34 @@ static int read_options(const char *name, PyObject *dtype, PyObject *device, PyO
   return 0;
 }
 
+// A function mode sees the functions of this file too. True when it answered; *out is NULL after an error.
+static PyObject *home;  // the module that has them
+static bool through_mode(const char *name, PyObject *args, PyObject *kw, PyObject **out) {
+  if (EM_LIKELY(em_priv_py_tls.function_modes == 0) || em_priv_py_tls.function_disabled >= 2) return false;
+  const Py_ssize_t n = PyTuple_GET_SIZE(args), nkw = kw == NULL ? 0 : PyDict_GET_SIZE(kw);
+  PyObject *func = PyObject_GetAttrString(home, name), *names = PyTuple_New(nkw), *key, *value;
+  PyObject **all = PyMem_New(PyObject *, n + nkw + 1);
+  Py_ssize_t at = 0, i = 0;
+  *out = NULL;
+  if (func != NULL && names != NULL && all != NULL) {
+    for (; i < n; i++) all[i] = PyTuple_GET_ITEM(args, i);
+    for (; kw != NULL && PyDict_Next(kw, &at, &key, &value); i++) {
+      PyTuple_SET_ITEM(names, i - n, Py_NewRef(key));
+      all[i] = value;
+    }
+    *out = em_py_handle_override(func, all, n, nkw == 0 ? NULL : names);
+  }
+  PyMem_Free(all);
+  Py_XDECREF(names);
+  Py_XDECREF(func);
+  return true;
+}
+
 static PyObject *f_tensor(PyObject *Py_UNUSED(m), PyObject *args, PyObject *kw) {
   static char *names[] = {"data", "dtype", "device", "pin_memory", "requires_grad", "names", NULL};
   PyObject *data = NULL, *dtype = NULL, *device = NULL, *pin = NULL, *grad = NULL, *dims = NULL;
+  PyObject *answer;
+  if (through_mode("tensor", args, kw, &answer)) return answer;
   if (PyTuple_GET_SIZE(args) == 0 && (kw == NULL || PyDict_GetItemString(kw, "data") == NULL)) {
     PyErr_SetString(PyExc_TypeError, "tensor() missing 1 required positional arguments: \"data\"");
     return NULL;
@@ -273,6 +298,8 @@ static PyObject *f_tensor(PyObject *Py_UNUSED(m), PyObject *args, PyObject *kw) 
 static PyObject *f_as_tensor(PyObject *Py_UNUSED(m), PyObject *args, PyObject *kw) {
   static char *names[] = {"data", "dtype", "device", NULL};
   PyObject *data, *dtype = NULL, *device = NULL;
+  PyObject *answer;
+  if (through_mode("as_tensor", args, kw, &answer)) return answer;
   if (!PyArg_ParseTupleAndKeywords(args, kw, "O|OO:as_tensor", names, &data, &dtype, &device)) return NULL;
   data_args a = {EM_DTYPE_NONE, EM_DEVICE_NONE, false, false};
   if (read_options("as_tensor", dtype, device, NULL, &a) < 0) return NULL;
@@ -285,6 +312,8 @@ static PyObject *f_as_tensor(PyObject *Py_UNUSED(m), PyObject *args, PyObject *k
 static PyObject *f_asarray(PyObject *Py_UNUSED(m), PyObject *args, PyObject *kw) {
   static char *names[] = {"obj", "dtype", "device", "copy", "requires_grad", NULL};
   PyObject *data, *dtype = NULL, *device = NULL, *copy = Py_None, *grad = NULL;
+  PyObject *answer;
+  if (through_mode("asarray", args, kw, &answer)) return answer;
   if (!PyArg_ParseTupleAndKeywords(args, kw, "O|$OOOO:asarray", names, &data, &dtype, &device, &copy, &grad))
     return NULL;
   data_args a = {EM_DTYPE_NONE, EM_DEVICE_NONE, false, copy == Py_True};
@@ -490,6 +519,7 @@ static PyMethodDef functions[] = {
 static PyMethodDef methods[] = {{"new_tensor", KW(m_new_tensor)}, {"new", KW(m_new)}, {NULL}};
 
 int em_py_factory_init(PyObject *module) {
+  home = module;
   for (PyMethodDef *m = methods; m->ml_name != NULL; m++) {
     PyObject *d = PyDescr_NewMethod(&em_py_base_type, m);
     int bad = d == NULL || PyDict_SetItemString(em_py_base_type.tp_dict, m->ml_name, d) < 0;

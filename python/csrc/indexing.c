@@ -421,19 +421,7 @@ static em_status put_tensors(index_state *s, em_tensor *value) {
 static int put(index_state *s, em_tensor *self, PyObject *value) {
   em_tensor *v = value_tensor(self, value);
   if (v == NULL) return -1;
-  em_status st = EM_OK;
-  if (s->ntensors > 0) {
-    if (v->dtype != self->dtype) {
-      st = em_fail(EM_ERR_RUNTIME,
-                   "Index put requires the source and destination dtypes match, got %s for the destination and %s for "
-                   "the source.",
-                   em_dtype_scalar_name(self->dtype), em_dtype_scalar_name(v->dtype));
-    } else {
-      st = put_tensors(s, v);
-    }
-  } else {
-    st = copy_to(s->t, v);
-  }
+  em_status st = s->ntensors > 0 ? put_tensors(s, v) : copy_to(s->t, v);
   em_tensor_release(v);
   return st == EM_OK ? 0 : em_py_raise_int(st);
 }

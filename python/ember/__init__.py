@@ -29,11 +29,11 @@ import math as _math  # noqa: E402
 e, pi, inf, nan, newaxis = _math.e, _math.pi, _math.inf, _math.nan, None
 
 # Modules that are imported when first touched: `ember.nn` costs nothing until then.
-_LAZY = {"nn", "optim", "utils", "autograd", "linalg", "fft", "special", "func", "amp", "distributed", "overrides",
-         "library", "ops", "cuda", "backends", "jit", "return_types", "random", "testing", "types", "storage", "hub",
+_LAZY = {"__future__", "nn", "optim", "utils", "autograd", "linalg", "fft", "special", "func", "amp", "distributed",
+         "overrides", "library", "ops", "cuda", "backends", "jit", "return_types", "random", "testing", "types", "storage", "hub",
          "memory", "serialization", "compiler", "export", "distributions", "multiprocessing", "profiler", "cpu",
          "_dynamo", "fx", "onnx", "quantization", "sparse", "accelerator", "mps", "version", "_utils", "futures"}
-_FROM = {"save": "serialization", "load": "serialization", "TypedStorage": "storage",
+_FROM = {"as_torch": "_as_torch", "save": "serialization", "load": "serialization", "TypedStorage": "storage",
          "vmap": "func", "compile": "compiler", "autocast": "amp", "GradScaler": "amp",
          "get_default_device": "_defaults", "set_default_device": "_defaults", "set_default_dtype": "_defaults",
          "set_default_tensor_type": "_defaults", "use_deterministic_algorithms": "_defaults",

@@ -48,7 +48,8 @@ static em_status grow(void **p, void *fixed, size_t *cap, size_t n, size_t want,
 typedef struct task {
   struct task *outer;             // the run that this one interrupted, on this thread
   em_backward_options opt;
-  uint64_t id;                    // not 0 while this run may write into the nodes
+  uint64_t number;                // no two runs of a process have the same
+  uint64_t id;                    // the number while this run may write into the nodes
   ARRAY(record, 24) rec;
   ARRAY(em_tensor *, 32) grads;   // owned
   ARRAY(ready, 24) heap;
@@ -420,10 +421,9 @@ static em_status apply(task *t, em_node *n, em_tensor **grads, em_tensor **outs)
   for (uint32_t j = 0; j < n->n_inputs; j++) any |= grads[j] != NULL;
   if (any) EM_TRY(apply_wanted(t, n, grads, outs));
   for (uint32_t e = 0; e < n->n_edges; e++) {
-    if (outs[e] == NULL) continue;
-    em_tensor *fitted = NULL;
-    if (n->edges[e].node != NULL)
-      EM_TRY(em_engine_fit(&n->edges[e].node->inputs[n->edges[e].nr], outs[e], n, e, &fitted));
+    if (outs[e] == NULL || n->edges[e].node == NULL) continue;  // what leads nowhere is there for hooks only
+    em_tensor *fitted;
+    EM_TRY(em_engine_fit(&n->edges[e].node->inputs[n->edges[e].nr], outs[e], n, e, &fitted));
     em_tensor_release(outs[e]);
     outs[e] = fitted;
   }
@@ -543,6 +543,7 @@ em_status em_engine_run(em_tensor *const *roots, em_tensor *const *root_grads, i
   task t;
   t.outer = em_priv_tls.engine;
   t.opt = opt;
+  t.number = atomic_fetch_add(&next_run, 1);
   t.id = 0;
   t.map = NULL;
   t.map_cap = 0;
@@ -557,7 +558,7 @@ em_status em_engine_run(em_tensor *const *roots, em_tensor *const *root_grads, i
   ARRAY_INIT(t.grads);
   ARRAY_INIT(t.heap);
   void *nobody = NULL;
-  if (atomic_compare_exchange_strong(&writer, &nobody, &em_priv_tls)) t.id = atomic_fetch_add(&next_run, 1);
+  if (atomic_compare_exchange_strong(&writer, &nobody, &em_priv_tls)) t.id = t.number;
   em_edge fixed[4], *edges = fixed;
   em_status st = EM_OK;
   const uint8_t *wants = em_priv_tls.wants;
@@ -602,6 +603,10 @@ em_status em_engine_queue_callback(em_status (*fn)(void *), void *context, void 
   return EM_OK;
 }
 
+int64_t em_engine_run_number(void) {
+  const task *t = em_priv_tls.engine;
+  return t == NULL ? -1 : (int64_t)t->number;
+}
 em_node *em_engine_current_node(void) {
   task *t = em_priv_tls.engine;
   return t == NULL ? NULL : t->current;

@@ -16,6 +16,7 @@ EM_PRIV em_status em_engine_run(em_tensor *const *roots, em_tensor *const *root_
 EM_PRIV em_status em_engine_queue_callback(em_status (*fn)(void *), void *context, void (*release)(void *));
 EM_PRIV em_status em_engine_zeros(const em_input_meta *meta, em_tensor **out);  // what an undefined gradient stands for
 EM_PRIV bool em_engine_will_run(em_node *n);  // the run of this thread has n on its way
+EM_PRIV int64_t em_engine_run_number(void);     // of the run of this thread; -1 when there is none
 EM_PRIV em_node *em_engine_current_node(void);  // borrowed, or NULL
 // Makes a gradient fit: sum to size, real part, cast, device check. Steals nothing, new reference in *out.
 EM_PRIV em_status em_engine_fit(const em_input_meta *meta, em_tensor *grad, const em_node *from, uint32_t i,

@@ -398,6 +398,53 @@ em_status formula_nll2d_second(em_tensor *grad, em_tensor *target, em_tensor *we
   OWN total = NULL;
   return em_call_nll_loss2d_forward(grad, target, weight, reduction, ignore_index, out, &total);
 }
+
+// ---- products -----------------------------------------------------------------------------------------------------
+
+static bool column_major(em_ints sizes, em_ints strides) { return strides.p[0] == 1 && strides.p[1] == sizes.p[0]; }
+static em_scalar conj_scalar(em_scalar s) {
+  return s.kind == EM_SCALAR_COMPLEX ? em_scalar_complex(s.c.re, -s.c.im) : s;
+}
+// The gradient from its product, which was computed transposed where `turn`.
+static em_status turned_product(em_tensor *product, bool turn, em_scalar alpha, em_tensor **out) {
+  OWN turned = NULL;
+  if (turn) EM_PASS(em_call_t(product, &turned));
+  return formula_scale(turn ? turned : product, conj_scalar(alpha), out);
+}
+em_status formula_mm_first(em_tensor *grad, em_tensor *mat2, em_ints sizes, em_ints strides, em_scalar alpha,
+                           em_tensor **out) {
+  OWN t = NULL;
+  OWN conj = NULL;
+  OWN product = NULL;
+  const bool turn = column_major(sizes, strides);
+  if (turn) {
+    EM_PASS(formula_conj(mat2, &conj));
+    EM_PASS(em_call_t(grad, &t));
+    EM_PASS(em_call_mm(conj, t, &product));
+  } else {
+    EM_PASS(em_call_t(mat2, &t));
+    EM_PASS(formula_conj(t, &conj));
+    EM_PASS(em_call_mm(grad, conj, &product));
+  }
+  return turned_product(product, turn, alpha, out);
+}
+em_status formula_mm_second(em_tensor *grad, em_tensor *mat1, em_ints sizes, em_ints strides, em_scalar alpha,
+                            em_tensor **out) {
+  OWN t = NULL;
+  OWN conj = NULL;
+  OWN product = NULL;
+  const bool turn = column_major(sizes, strides);
+  if (turn) {
+    EM_PASS(em_call_t(grad, &t));
+    EM_PASS(formula_conj(mat1, &conj));
+    EM_PASS(em_call_mm(t, conj, &product));
+  } else {
+    EM_PASS(em_call_t(mat1, &t));
+    EM_PASS(formula_conj(t, &conj));
+    EM_PASS(em_call_mm(conj, grad, &product));
+  }
+  return turned_product(product, turn, alpha, out);
+}
 em_status formula_embedding_second(em_tensor *grad, em_tensor *indices, int64_t padding_idx, em_tensor **out) {
   OWN flat = NULL;
   OWN rows = NULL;

@@ -76,6 +76,12 @@ EM_PRIV em_status formula_selected(em_tensor *grad, int64_t dim, em_tensor *indi
 EM_PRIV em_status formula_logsumexp(em_tensor *grad, em_tensor *self, em_tensor *result, em_ints dims, bool keepdim,
                                     em_tensor **out);
 
+// --- products: gradients of mm's operands; one that was column-major gets a column-major gradient
+EM_PRIV em_status formula_mm_first(em_tensor *grad, em_tensor *mat2, em_ints sizes, em_ints strides, em_scalar alpha,
+                                   em_tensor **out);
+EM_PRIV em_status formula_mm_second(em_tensor *grad, em_tensor *mat1, em_ints sizes, em_ints strides, em_scalar alpha,
+                                    em_tensor **out);
+
 // --- views and joins
 EM_PRIV em_status formula_sum_to(em_tensor *grad, em_ints sizes, em_tensor **out);
 EM_PRIV em_status formula_as_strided(em_tensor *grad, em_ints in_size, em_ints in_stride, int64_t in_offset,

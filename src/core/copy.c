@@ -84,7 +84,9 @@ static em_status fill_run(void *context, char **data, const int64_t *strides, in
 em_status em_fill(em_tensor *dst, em_scalar value) {
   static const char zeros[16];
   fill_walk f = {.cast = em_priv_casts[dst->dtype][dst->dtype], .item = (int64_t)em_dtype_size(dst->dtype)};
-  EM_PASS(em_scalar_store(value, dst->dtype, f.value));
+  // Halves are filled through float, which has room for what they have not.
+  const bool half = dst->dtype == EM_F16 || dst->dtype == EM_BF16;
+  EM_PASS((half ? em_scalar_store_rounded : em_scalar_store)(value, dst->dtype, f.value));
   f.zero = memcmp(f.value, zeros, (size_t)f.item) == 0;
   em_iter it;
   em_iter_init(&it, EM_ITER_NO_ALLOC_CHECKS);

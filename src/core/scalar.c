@@ -64,19 +64,9 @@ static em_status store_int(em_scalar s, int dtype, void *p) {
   return EM_OK;
 }
 
-em_status em_scalar_store(em_scalar s, int dtype, void *p) {
-  if (dtype == EM_BOOL) {
-    *(uint8_t *)p = s.kind == EM_SCALAR_COMPLEX  ? s.c.re != 0 || s.c.im != 0
-                    : s.kind == EM_SCALAR_DOUBLE ? s.d != 0
-                                                 : s.i != 0;
-    return EM_OK;
-  }
-  if (em_dtype_class_of(dtype) == EM_CLASS_INT) return store_int(s, dtype, p);
-  if (s.kind == EM_SCALAR_COMPLEX && s.c.im != 0 && em_dtype_is_float(dtype)) return fail_range(dtype);
-  double d = em_scalar_to_double(s);
-  static const double limit[EM_NUM_DTYPES] = {
-      [EM_F16] = 65504.0, [EM_BF16] = 0x1.fep127, [EM_F32] = 0x1.fffffep127, [EM_C64] = 0x1.fffffep127};
-  if (limit[dtype] != 0 && isfinite(d) && fabs(d) > limit[dtype]) return fail_range(dtype);
+// A float or complex element; what is too large becomes infinite.
+static em_status store_rounded(em_scalar s, int dtype, void *p) {
+  const double d = em_scalar_to_double(s);
   switch (dtype) {
     case EM_F16: *(uint16_t *)p = em_f32_to_f16((float)d); break;
     case EM_BF16: *(uint16_t *)p = em_f32_to_bf16((float)d); break;
@@ -90,6 +80,27 @@ em_status em_scalar_store(em_scalar s, int dtype, void *p) {
     default: *(em_c128 *)p = em_scalar_to_c128(s);
   }
   return EM_OK;
+}
+
+em_status em_scalar_store(em_scalar s, int dtype, void *p) {
+  if (dtype == EM_BOOL) {
+    *(uint8_t *)p = s.kind == EM_SCALAR_COMPLEX  ? s.c.re != 0 || s.c.im != 0
+                    : s.kind == EM_SCALAR_DOUBLE ? s.d != 0
+                                                 : s.i != 0;
+    return EM_OK;
+  }
+  if (em_dtype_class_of(dtype) == EM_CLASS_INT) return store_int(s, dtype, p);
+  if (s.kind == EM_SCALAR_COMPLEX && s.c.im != 0 && em_dtype_is_float(dtype)) return fail_range(dtype);
+  double d = em_scalar_to_double(s);
+  static const double limit[EM_NUM_DTYPES] = {
+      [EM_F16] = 65504.0, [EM_BF16] = 0x1.fep127, [EM_F32] = 0x1.fffffep127, [EM_C64] = 0x1.fffffep127};
+  if (limit[dtype] != 0 && isfinite(d) && fabs(d) > limit[dtype]) return fail_range(dtype);
+  return store_rounded(s, dtype, p);
+}
+em_status em_scalar_store_rounded(em_scalar s, int dtype, void *p) {
+  if (em_dtype_is_integral(dtype)) return em_scalar_store(s, dtype, p);
+  if (s.kind == EM_SCALAR_COMPLEX && s.c.im != 0 && em_dtype_is_float(dtype)) return fail_range(dtype);
+  return store_rounded(s, dtype, p);
 }
 
 em_scalar em_scalar_load(int dtype, const void *p) {

@@ -42,6 +42,8 @@ EM_PRIV int em_scalar_dtype(em_scalar s);
 // Writes the scalar as one element of `dtype` at p, with PyTorch's checked conversion: "value cannot be converted to
 // type uint8_t without overflow" when it does not fit (EM_ERR_RUNTIME).
 EM_PRIV em_status em_scalar_store(em_scalar s, int dtype, void *p);
+// As a cast would: what is too large for a float or complex dtype becomes infinite.
+EM_PRIV em_status em_scalar_store_rounded(em_scalar s, int dtype, void *p);
 EM_PRIV em_scalar em_scalar_load(int dtype, const void *p);
 EM_PRIV em_scalar em_scalar_neg(em_scalar s);
 EM_PRIV em_scalar em_scalar_mul(em_scalar a, em_scalar b);

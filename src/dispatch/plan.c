@@ -51,6 +51,23 @@ static em_status check_cast(int from, int to) {
   return em_fail(EM_ERR_RUNTIME, "result type %s can't be cast to the desired output type %s",
                  em_dtype_scalar_name(from), em_dtype_scalar_name(to));
 }
+em_status em_plan_check_out_dtype(int result, int out) {
+  if (EM_LIKELY(result == out)) return EM_OK;
+  return em_fail(EM_ERR_RUNTIME, "Expected out tensor to have dtype %s, but got %s instead", em_dtype_type_name(result),
+                 em_dtype_type_name(out));
+}
+static em_status check_given_dtype(const em_plan *p, int result, int out) {
+  if (EM_LIKELY(result == out || (p->out_casts && em_dtype_can_cast(result, out)))) return EM_OK;
+  if (p->out_dtype_words != NULL) return em_fail(p->out_dtype_error, p->out_dtype_words, em_dtype_scalar_name(out));
+  return p->out_casts ? check_cast(result, out) : em_plan_check_out_dtype(result, out);
+}
+static em_status check_apart(const em_plan *p, const em_tensor *out, em_tensor *const *inputs, int ninputs) {
+  EM_PASS(em_shape_assert_no_internal_overlap(out));
+  for (int k = 0; k < ninputs; k++)
+    if ((p->apart >> k & 1) && inputs[k] != NULL) EM_PASS(em_shape_assert_no_overlap(out, inputs[k]));
+  for (int64_t k = 0; k < p->apart_list.n; k++) EM_PASS(em_shape_assert_no_overlap(out, p->apart_list.p[k]));
+  return EM_OK;
+}
 em_status em_plan_prepare_out(em_plan *p, int i, em_tensor *out, em_tensor *const *inputs, int ninputs, bool contiguous,
                               em_tensor **target) {
   em_plan_output *o = &p->out[i];
@@ -58,7 +75,12 @@ em_status em_plan_prepare_out(em_plan *p, int i, em_tensor *out, em_tensor *cons
     return em_fail(EM_ERR_RUNTIME, "Expected out tensor to have device %s, but got %s instead",
                    p->device.type == EM_DEVICE_META ? "meta" : "cpu",
                    out->device.type == EM_DEVICE_META ? "meta" : "cpu");
-  EM_PASS(check_cast(o->dtype, out->dtype));
+  EM_PASS(check_given_dtype(p, o->dtype, out->dtype));
+  if (EM_UNLIKELY(p->apart != 0 || p->apart_list.n > 0)) {  // a larger out may reach what a small one did not
+    EM_PASS(em_shape_assert_no_internal_overlap(out));
+    EM_PASS(em_plan_resize_out(out, o->ndim, o->sizes, o->strided ? o->strides : NULL));
+    EM_PASS(check_apart(p, out, inputs, ninputs));
+  }
   bool overlaps = false;
   for (int k = 0; k < ninputs; k++)
     overlaps |= inputs[k] != NULL && em_shape_pair_overlap(out, inputs[k]) != EM_PAIR_NO;
@@ -84,7 +106,7 @@ em_status em_plan_check_inplace(em_plan *p, em_tensor *self) {
                    em_shape_format(self->ndim, self->sizes, a, sizeof a),
                    em_shape_format(o->ndim, o->sizes, b, sizeof b));
   }
-  return check_cast(o->dtype, self->dtype);
+  return check_given_dtype(p, o->dtype, self->dtype);
 }
 
 em_status em_view_entry(em_tensor *self, const em_geometry *g, em_tensor **out) {

@@ -18,6 +18,12 @@ typedef struct em_plan {
   em_device device;
   size_t workspace;               // bytes the kernel wants, given as plan->work
   void *work;
+  // What a given output (out=, or self in place) may be. Zero: it has the planned dtype, and may lie over inputs.
+  bool out_casts;                 // any dtype that the result can be cast to
+  em_status out_dtype_error;      // class and words of the refusal, where they are an operator's own; %s: the dtype
+  const char *out_dtype_words;
+  uint32_t apart;                 // bit i: the output may share no bytes with the i-th tensor argument
+  em_tensors apart_list;          // nor with these
   int64_t attr[8];                // wrapped dims, counts: what the check worked out and the kernel needs again
 } em_plan;
 
@@ -25,6 +31,10 @@ static inline void em_plan_init(em_plan *p) {
   p->nout = 0;
   p->workspace = 0;
   p->work = NULL;
+  p->out_casts = false;
+  p->out_dtype_words = NULL;
+  p->apart = 0;
+  p->apart_list = (em_tensors){NULL, 0};
   p->device = (em_device){EM_DEVICE_CPU, -1};
 }
 // Declares the next output (contiguous). sizes are copied.
@@ -33,11 +43,12 @@ EM_PRIV void em_plan_output_set(em_plan *p, int dtype, int ndim, const int64_t *
 EM_PRIV em_status em_plan_alloc(em_plan *p, int i, bool meta, em_tensor **out);
 EM_PRIV em_status em_plan_workspace(em_plan *p);
 EM_PRIV void em_plan_release(em_plan *p);  // frees the workspace
-// out=: checks castability ("result type Float can't be cast to the desired output type Long"), device, resizes with a
-// warning; `*target` is `out` itself or a temporary when out overlaps an input or has another dtype or strides a kernel
+// out=: checks dtype (above), device, resizes with a warning; `*target` is `out` itself or a temporary when out overlaps an input or has another dtype or strides a kernel
 // can't write (kernels write any strides unless `contiguous`).
 EM_PRIV em_status em_plan_prepare_out(em_plan *p, int i, em_tensor *out, em_tensor *const *inputs, int ninputs,
                                       bool contiguous, em_tensor **target);
+// "Expected out tensor to have dtype float, but got double instead"
+EM_PRIV em_status em_plan_check_out_dtype(int result, int out);
 // copies when different, releases target
 EM_PRIV em_status em_plan_commit_out(em_tensor *out, em_tensor *target, bool meta);
 // in-place: the planned output must have self's sizes and castable dtype.

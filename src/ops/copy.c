@@ -29,6 +29,15 @@ static void dense_strides(const em_tensor *t, int64_t *strides) {
     s *= t->sizes[order[i]] > 1 ? t->sizes[order[i]] : 1;
   }
 }
+void em_priv_channels_last_strides(int ndim, const int64_t *sizes, int64_t *strides) {
+  int64_t s = sizes[1] > 1 ? sizes[1] : 1;
+  strides[1] = 1;
+  for (int i = ndim - 1; i >= 2; i--) {
+    strides[i] = s;
+    s *= sizes[i] > 1 ? sizes[i] : 1;
+  }
+  strides[0] = s;
+}
 // Strides of a fresh copy of t in a memory format. EM_ERR_RUNTIME for channels_last of the wrong rank.
 em_status em_priv_format_strides(const em_tensor *t, int format, int64_t *strides) {
   if (format == EM_FORMAT_CONTIGUOUS) {
@@ -38,13 +47,7 @@ em_status em_priv_format_strides(const em_tensor *t, int format, int64_t *stride
     if (t->ndim != want)
       return em_fail(EM_ERR_RUNTIME, "required rank %d tensor to use channels_last%s format", want,
                      want == 4 ? "" : "_3d");
-    int64_t s = t->sizes[1] > 1 ? t->sizes[1] : 1;
-    strides[1] = 1;
-    for (int i = want - 1; i >= 2; i--) {
-      strides[i] = s;
-      s *= t->sizes[i] > 1 ? t->sizes[i] : 1;
-    }
-    strides[0] = s;
+    em_priv_channels_last_strides(want, t->sizes, strides);
   } else if (dense(t)) {
     memcpy(strides, t->strides, sizeof(int64_t) * t->ndim);
   } else {

@@ -3,11 +3,8 @@
 #include "gen_ops.h"
 
 static em_status check_index_dtype(const em_tensor *index, const char *op) {
-  if (index->dtype == EM_I64 || (index->dtype == EM_I32 && strcmp(op, "gather") == 0)) return EM_OK;
-  if (strcmp(op, "index_select") == 0 || strcmp(op, "index_add") == 0)
-    return index->dtype == EM_I32 ? EM_OK
-                                  : em_fail(EM_ERR_RUNTIME, "%s(): Expected dtype int32 or int64 for index", op);
-  return em_fail(EM_ERR_RUNTIME, "%s(): Expected dtype int64 for index", op);
+  if (index->dtype == EM_I64 || index->dtype == EM_I32) return EM_OK;
+  return em_fail(EM_ERR_RUNTIME, "%s(): Expected dtype int32/int64 for index", op);
 }
 static int64_t size_at(const em_tensor *t, int64_t d) { return t->ndim == 0 ? 1 : t->sizes[d]; }
 
@@ -29,6 +26,7 @@ em_status check_gather(em_tensor *self, int64_t dim, em_tensor *index, bool spar
       }
   }
   p->attr[0] = dim;
+  p->apart = 3;
   em_plan_output_set(p, self->dtype, index->ndim, index->sizes, self->device);
   return EM_OK;
 }
@@ -55,6 +53,7 @@ static em_status check_scatter(em_tensor *self, int64_t dim, em_tensor *index, e
     }
   }
   p->attr[0] = dim;
+  p->apart = 6;
   em_plan_output_set(p, self->dtype, self->ndim, self->sizes, self->device);
   return EM_OK;
 }
@@ -83,6 +82,9 @@ em_status check_index_select(em_tensor *self, int64_t dim, em_tensor *index, em_
   memcpy(sizes, self->sizes, sizeof(int64_t) * self->ndim);
   if (self->ndim > 0) sizes[dim] = index->numel;
   p->attr[0] = dim;
+  p->apart = 3;
+  p->out_dtype_error = EM_ERR_RUNTIME;
+  p->out_dtype_words = "index_select(): self and result must have the same scalar type (result has %s)";
   em_plan_output_set(p, self->dtype, self->ndim, sizes, self->device);
   return EM_OK;
 }
@@ -108,6 +110,7 @@ em_status check_index_add(em_tensor *self, int64_t dim, em_tensor *index, em_ten
                      "self.shape[%d] = %lld source.shape[%d] = %lld",
                      d, (long long)size_at(self, d), d, (long long)size_at(source, d));
   p->attr[0] = dim;
+  p->apart = 6;
   em_plan_output_set(p, self->dtype, self->ndim, self->sizes, self->device);
   return EM_OK;
 }

@@ -77,6 +77,8 @@ static em_status make_offsets(em_tensor *self, const expanded *e, const em_shape
   EM_PASS(em_tensor_new(shape->ndim, shape->sizes, EM_I64, (em_device){EM_DEVICE_CPU, -1}, &p->offsets));
   if (p->offsets->numel == 0) return EM_OK;
   EM_PASS(em_fill(p->offsets, em_scalar_int(0)));
+  for (int d = 0; d < p->shape.ndim; d++)
+    if (p->shape.sizes[d] == 0) return EM_OK;  // nothing will be read: PyTorch does not look at the indices then
   for (int i = 0; i < e->n; i++)
     if (e->index[i] != NULL)
       EM_PASS(em_priv_index_offsets(e->index[i], shape, self->sizes[i], self->strides[i], i, p->offsets));
@@ -126,31 +128,94 @@ fail:
   return st;
 }
 
+// The result lies as an iterator over self's window and the index would lay it out: a transposed self gives a transposed
+// result. The walk over the offsets itself writes row by row, so that such a result is a copy of a contiguous one.
+static em_status result_like(const em_index_plan *p, em_tensor *self, em_tensor **out) {
+  if (em_tensor_is_contiguous(self)) return em_tensor_new(p->shape.ndim, p->shape.sizes, self->dtype, self->device, out);
+  em_status st = EM_OK;
+  em_tensor *window = NULL, *places = NULL;
+  int64_t sizes[EM_MAX_DIMS], strides[EM_MAX_DIMS];
+  for (int d = 0; d < p->shape.ndim; d++) sizes[d] = d >= p->at && d < p->at + p->ndim ? p->shape.sizes[d] : 1;
+  em_shape_contiguous_strides(p->shape.ndim, sizes, strides);
+  em_iter it;
+  em_iter_init(&it, EM_ITER_META | EM_ITER_NO_ALLOC_CHECKS);
+  EM_TRY(em_tensor_new_window(self->storage, p->shape.ndim, p->shape.sizes, p->strides, self->offset, self->dtype, &window));
+  EM_TRY(em_tensor_new_window(self->storage, p->shape.ndim, sizes, strides, self->offset, self->dtype, &places));
+  em_iter_add_output(&it, NULL, self->dtype);
+  em_iter_add_input(&it, window);
+  em_iter_add_input(&it, places);
+  EM_TRY(em_iter_build(&it, EM_PROMO_NONE));
+  st = em_iter_finish(&it, out);
+fail:
+  em_tensor_release(window);
+  em_tensor_release(places);
+  return st;
+}
+static em_status fill_result(const em_index_plan *p, em_tensor *self, em_tensor *result) {
+  if (em_tensor_is_contiguous(result)) return em_priv_index_get(p, self, result);
+  em_tensor *rows;
+  EM_PASS(em_tensor_new(result->ndim, result->sizes, result->dtype, result->device, &rows));
+  em_status st = em_priv_index_get(p, self, rows);
+  if (st == EM_OK) st = em_copy_into(result, rows);
+  em_tensor_release(rows);
+  return st;
+}
 em_status n_index(uint64_t ks, em_tensor *self, em_tensors indices, em_tensor **out) {
   (void)ks;
   em_index_plan p;
   bool meta = self->device.type == EM_DEVICE_META;
   EM_PASS(em_index_plan_make(self, indices, meta, &p));
   em_tensor *t = NULL;
-  em_status st = em_tensor_new(p.shape.ndim, p.shape.sizes, self->dtype, self->device, &t);
-  if (st == EM_OK && !meta) st = em_priv_index_get(&p, self, t);
+  em_status st = result_like(&p, self, &t);
+  if (st == EM_OK && !meta) st = fill_result(&p, self, t);
   em_index_plan_free(&p);
   if (st == EM_OK) *out = t;
   else em_tensor_release(t);
   return st;
 }
+// One value written under one mask is a masked fill, which casts. `*mask` is the mask, shaped to broadcast over self; NULL when
+// the indices are something else.
+static em_status lone_mask(em_tensor *self, em_tensors indices, em_tensor **mask) {
+  em_tensor *only = NULL;
+  int64_t sizes[EM_MAX_DIMS], n = 0;
+  for (int64_t i = 0; i < indices.n; i++) {
+    em_tensor *t = indices.p[i];
+    if (t == NULL) {
+      if (n == EM_MAX_DIMS) return EM_OK;
+      sizes[n++] = 1;
+      continue;
+    }
+    if (only != NULL || (t->dtype != EM_BOOL && t->dtype != EM_U8) || n + t->ndim > self->ndim) return EM_OK;
+    for (int d = 0; d < t->ndim; d++, n++) {
+      if (t->sizes[d] != self->sizes[n]) return EM_OK;  // refused by the general way
+      sizes[n] = t->sizes[d];
+    }
+    only = t;
+  }
+  if (only == NULL || n > self->ndim || only->dtype != EM_BOOL) return EM_OK;
+  while (n < self->ndim) sizes[n++] = 1;
+  return em_call_reshape(only, (em_ints){sizes, self->ndim}, mask);
+}
+static em_status fill_masked(uint64_t ks, em_tensor *self, em_tensor *mask, em_tensor *value) {
+  em_scalar s = em_scalar_int(0);
+  if (self->device.type == EM_DEVICE_CPU) EM_PASS(em_tensor_item(value, &s));
+  return n_masked_fill_(ks, self, mask, s);
+}
 em_status n_index_put_(uint64_t ks, em_tensor *self, em_tensors indices, em_tensor *values, bool accumulate) {
-  (void)ks;
-  if (self->dtype != values->dtype)
-    return em_fail(
-        EM_ERR_RUNTIME,
-        "Index put requires the source and destination dtypes match, got %s for the destination and %s for the source.",
-        em_dtype_scalar_name(self->dtype), em_dtype_scalar_name(values->dtype));
   if (self->device.type == EM_DEVICE_CPU && values->device.type != EM_DEVICE_CPU) {
     char a[32], b[32];
     return em_fail(EM_ERR_RUNTIME,
                    "Expected all tensors to be on the same device, but found at least two devices, %s and %s!",
                    em_device_format(self->device, a), em_device_format(values->device, b));
+  }
+  if (values->numel == 1 && !accumulate && values->device.type == self->device.type) {
+    em_tensor *mask = NULL;
+    EM_PASS(lone_mask(self, indices, &mask));
+    if (mask != NULL) {
+      em_status st = fill_masked(ks, self, mask, values);
+      em_tensor_release(mask);
+      return st;
+    }
   }
   if (em_shape_internal_overlap(self) == EM_OVERLAP_YES)
     EM_PASS(em_warn("Use of index_put_ on expanded tensors is deprecated. Please clone() the tensor before performing "
@@ -162,6 +227,10 @@ em_status n_index_put_(uint64_t ks, em_tensor *self, em_tensors indices, em_tens
   em_status st = EM_OK;
   em_tensor *wide = NULL, *copy = NULL;
   em_shape s = p.shape;
+  if (self->dtype != values->dtype)
+    EM_FAIL(EM_ERR_RUNTIME,
+            "Index put requires the source and destination dtypes match, got %s for the destination and %s for the source.",
+            em_dtype_scalar_name(self->dtype), em_dtype_scalar_name(values->dtype));
   if (em_shape_broadcast(&s, values->ndim, values->sizes) != EM_OK ||
       !em_shape_equal(s.ndim, s.sizes, p.shape.ndim, p.shape.sizes)) {
     char a[256], b[256];
@@ -224,6 +293,21 @@ em_status c_take(em_tensor *self, em_tensor *index, em_tensor **out) {
 }
 
 // --- masked_fill
+// Writes where the mask is true and nowhere else, so that elements which share bytes take the value if one of them is masked.
+static em_status put_where(em_tensor *self, em_tensor *mask, em_tensor *value) {
+  em_status st = EM_OK;
+  em_tensor *wide = NULL, *values = NULL;
+  em_index_plan p = {.offsets = NULL};
+  EM_TRY(em_call_expand(mask, (em_ints){self->sizes, self->ndim}, false, &wide));
+  EM_TRY(em_index_plan_make(self, (em_tensors){&wide, 1}, false, &p));
+  EM_TRY(em_call_expand(value, (em_ints){p.shape.sizes, p.shape.ndim}, false, &values));
+  EM_TRY(em_priv_index_set(&p, self, values, false));
+fail:
+  em_index_plan_free(&p);
+  em_tensor_release(wide);
+  em_tensor_release(values);
+  return st;
+}
 em_status n_masked_fill_(uint64_t ks, em_tensor *self, em_tensor *mask, em_scalar value) {
   (void)ks;
   if (mask->dtype != EM_BOOL)
@@ -231,7 +315,10 @@ em_status n_masked_fill_(uint64_t ks, em_tensor *self, em_tensor *mask, em_scala
                    em_dtype_scalar_name(mask->dtype));
   em_status st = EM_OK;
   em_tensor *v = NULL, *r = NULL;
-  EM_TRY(em_shape_assert_no_internal_overlap(self));
+  const bool expanded = em_shape_internal_overlap(self) == EM_OVERLAP_YES;
+  if (expanded)
+    EM_TRY(em_warn("Use of masked_fill_ on expanded tensors is deprecated. Please clone() the tensor before performing "
+                   "this operation. This also applies to advanced indexing e.g. tensor[mask] = scalar"));
   EM_TRY(em_tensor_from_scalar(value, self->dtype, self->device, &v));
   EM_TRY(em_call_where_self(mask, v, self, &r));
   if (!em_tensor_same_sizes(r, self)) {
@@ -239,7 +326,7 @@ em_status n_masked_fill_(uint64_t ks, em_tensor *self, em_tensor *mask, em_scala
     EM_FAIL(EM_ERR_RUNTIME, "output with shape %s doesn't match the broadcast shape %s",
             em_shape_format(self->ndim, self->sizes, a, sizeof a), em_shape_format(r->ndim, r->sizes, b, sizeof b));
   }
-  if (self->device.type == EM_DEVICE_CPU) EM_TRY(em_copy_into(self, r));
+  if (self->device.type == EM_DEVICE_CPU) EM_TRY(expanded ? put_where(self, mask, v) : em_copy_into(self, r));
 fail:
   em_tensor_release(v);
   em_tensor_release(r);

@@ -1,6 +1,7 @@
 // join.c: cat and stack. The result's dtype is the common one of all inputs; a 1-d tensor of size 0 among others is
 // skipped, as in PyTorch.
 #include <string.h>
+#include "copy.h"
 #include "gen_ops.h"
 
 static bool skipped(const em_tensor *t) { return t->ndim == 1 && t->sizes[0] == 0; }
@@ -13,6 +14,21 @@ static em_status common(em_tensors tensors, int *dtype) {
   return EM_OK;
 }
 
+// What out= may be, cat's words also for stack.
+static void output_rules(em_plan *p, em_tensors tensors) {
+  p->out_casts = true;
+  p->out_dtype_error = EM_ERR_TYPE;
+  p->out_dtype_words = "torch.cat(): input types can't be cast to the desired output type %s";
+  p->apart_list = tensors;
+}
+// channels_last if all inputs are.
+static int common_format(em_tensors tensors) {
+  int format = em_shape_suggested_format(tensors.p[0]);
+  for (int64_t i = 1; i < tensors.n; i++)
+    if (em_shape_suggested_format(tensors.p[i]) != format) return EM_FORMAT_CONTIGUOUS;
+  return format;
+}
+
 em_status check_cat(em_tensors tensors, int64_t dim, em_plan *p) {
   if (tensors.n == 0) return em_fail(EM_ERR_VALUE, "torch.cat(): expected a non-empty list of Tensors");
   const em_tensor *first = NULL;
@@ -23,6 +39,7 @@ em_status check_cat(em_tensors tensors, int64_t dim, em_plan *p) {
   }
   int dtype;
   EM_PASS(common(tensors, &dtype));
+  output_rules(p, tensors);
   if (first == NULL) {
     EM_PASS(em_shape_wrap_dim(dim, 1, true, &p->attr[0]));
     em_plan_output_set(p, dtype, 1, (const int64_t[]){0}, tensors.p[0]->device);
@@ -50,6 +67,11 @@ em_status check_cat(em_tensors tensors, int64_t dim, em_plan *p) {
   sizes[dim] = total;
   p->attr[0] = dim;
   em_plan_output_set(p, dtype, first->ndim, sizes, first->device);
+  const int format = common_format(tensors);
+  if (format != EM_FORMAT_CONTIGUOUS) {
+    p->out[0].strided = true;
+    em_priv_channels_last_strides(first->ndim, sizes, p->out[0].strides);
+  }
   return EM_OK;
 }
 em_status k_cpu_cat(em_plan *p, em_tensors tensors, int64_t dim, em_tensor *out) {
@@ -89,6 +111,7 @@ em_status check_stack(em_tensors tensors, int64_t dim, em_plan *p) {
   for (int i = 0; i <= first->ndim; i++)
     sizes[i] = i < dim ? first->sizes[i] : i == dim ? tensors.n : first->sizes[i - 1];
   p->attr[0] = dim;
+  output_rules(p, tensors);
   em_plan_output_set(p, dtype, first->ndim + 1, sizes, first->device);
   return EM_OK;
 }

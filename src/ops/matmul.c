@@ -1,6 +1,7 @@
 // matmul.c: matmul and linear over any number of dimensions. Which of mm, mv, bmm they become, and what is viewed, copied or expanded on
 // the way, is visible (nodes of the graph, strides, memory in backward), so it follows PyTorch step for step.
 #include <string.h>
+#include "dispatch/view_entry.h"
 #include "gen_ops.h"
 
 static bool wants_grad(const em_tensor *t) {
@@ -158,6 +159,23 @@ fail:
   return st;
 }
 
+// out=: a vector times a matrix is a product of one row: out becomes that row, contiguous, before it loses the dim.
+static em_status write_product(em_tensor *out, em_tensor *result, bool row) {
+  EM_PASS(em_plan_check_out_dtype(result->dtype, out->dtype));
+  if (row) {
+    EM_PASS(em_plan_resize_out(out, 2, (const int64_t[]){1, result->sizes[0]}, NULL));
+    EM_PASS(em_tensor_set_window(out, 1, result->sizes, NULL, out->offset));
+  }
+  return em_priv_write_out(out, result);
+}
+em_status c_matmul_out(em_tensor *self, em_tensor *other, em_tensor *out) {
+  em_tensor *result;
+  EM_PASS(c_matmul(self, other, &result));
+  em_status st = write_product(out, result, self->ndim == 1 && other->ndim == 2);
+  em_tensor_release(result);
+  return st;
+}
+
 // --- linear
 
 // A bias that is one row can be added by addmm itself.
@@ -200,5 +218,22 @@ em_status c_linear(em_tensor *input, em_tensor *weight, em_tensor *bias, em_tens
 fail:
   em_tensor_release(turned);
   em_tensor_release(product);
+  return st;
+}
+em_status c_linear_out(em_tensor *input, em_tensor *weight, em_tensor *bias, em_tensor *out) {
+  em_status st = EM_OK;
+  em_tensor *turned = NULL, *product = NULL, *result = NULL;
+  if (bias == NULL || input->ndim == 2) {
+    EM_TRY(c_linear(input, weight, bias, &result));
+  } else {  // the bias is added to a rounded product here
+    EM_TRY(em_call_t(weight, &turned));
+    EM_TRY(c_matmul(input, turned, &product));
+    EM_TRY(em_call_add_Tensor(product, bias, em_scalar_int(1), &result));
+  }
+  st = write_product(out, result, input->ndim == 1 && weight->ndim == 2);
+fail:
+  em_tensor_release(turned);
+  em_tensor_release(product);
+  em_tensor_release(result);
   return st;
 }

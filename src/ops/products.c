@@ -1,24 +1,6 @@
 // products.c: what matrix products check and how their results look. Results are contiguous; dtypes must agree (no promotion, but addr's).
 #include "gen_ops.h"
 
-// Names that C++ has for element types: these messages print them so.
-static const char *ctype_name(int dtype) {
-  switch (dtype) {
-    case EM_U8: return "unsigned char";
-    case EM_I8: return "signed char";
-    case EM_I16: return "short int";
-    case EM_I32: return "int";
-    case EM_I64: return "long int";
-    case EM_F16: return "c10::Half";
-    case EM_BF16: return "c10::BFloat16";
-    case EM_F32: return "float";
-    case EM_F64: return "double";
-    case EM_C64: return "c10::complex<float>";
-    case EM_C128: return "c10::complex<double>";
-    default: return "bool";
-  }
-}
-
 static em_status check_dtype_known(int dtype, const char *kernel) {
   if (dtype != EM_BOOL) return EM_OK;
   return em_fail(EM_ERR_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", kernel, em_dtype_scalar_name(dtype));
@@ -38,8 +20,8 @@ static em_status check_shapes(const em_tensor *mat1, const em_tensor *mat2) {
 }
 static em_status check_same(const em_tensor *mat1, const em_tensor *mat2) {
   if (mat1->dtype == mat2->dtype) return EM_OK;
-  return em_fail(EM_ERR_RUNTIME, "expected m1 and m2 to have the same dtype, but got: %s != %s", ctype_name(mat1->dtype),
-                 ctype_name(mat2->dtype));
+  return em_fail(EM_ERR_RUNTIME, "expected m1 and m2 to have the same dtype, but got: %s != %s", em_dtype_type_name(mat1->dtype),
+                 em_dtype_type_name(mat2->dtype));
 }
 
 em_status check_mm(em_tensor *self, em_tensor *mat2, em_plan *p) {
@@ -109,8 +91,8 @@ em_status check_baddbmm(em_tensor *self, em_tensor *batch1, em_tensor *batch2, e
   EM_PASS(check_batches(batch1, batch2, sizes));
   EM_PASS(view_expand(self, (em_ints){sizes, 3}, false, &g));
   if (self->dtype != batch1->dtype)
-    return em_fail(EM_ERR_RUNTIME, "Input dtypes must be the same, got: input %s, batch1: %s, batch2: %s", ctype_name(self->dtype),
-                   ctype_name(batch1->dtype), ctype_name(batch2->dtype));
+    return em_fail(EM_ERR_RUNTIME, "Input dtypes must be the same, got: input %s, batch1: %s, batch2: %s", em_dtype_type_name(self->dtype),
+                   em_dtype_type_name(batch1->dtype), em_dtype_type_name(batch2->dtype));
   EM_PASS(check_same_batches(batch1, batch2));
   EM_PASS(check_scalars(beta, alpha, self->dtype));
   em_plan_output_set(p, self->dtype, 3, sizes, self->device);
@@ -154,6 +136,7 @@ em_status check_dot(em_tensor *self, em_tensor *other, em_plan *p) {
                    "but got %lld and %lld elements respectively", (long long)self->numel, (long long)other->numel, (long long)self->numel,
                    (long long)other->numel);
   EM_PASS(check_dtype_known(self->dtype, "dot"));
+  p->out_casts = true;
   em_plan_output_set(p, self->dtype, 0, NULL, self->device);
   return EM_OK;
 }
@@ -186,6 +169,7 @@ em_status check_addr(em_tensor *self, em_tensor *vec1, em_tensor *vec2, em_scala
   EM_PASS(check_addr_scalar(beta, "beta", dtype));
   EM_PASS(check_addr_scalar(alpha, "alpha", dtype));
   em_plan_output_set(p, dtype, 2, sizes, self->device);
+  p->out_casts = true;
   int64_t count = vec1->numel + vec2->numel;
   if (self->dtype != dtype && !is_zero(beta)) count += sizes[0] * sizes[1];
   p->workspace = (size_t)count * em_dtype_size(dtype);

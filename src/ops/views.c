@@ -137,7 +137,7 @@ em_status view_expand(const em_tensor *self, em_ints size, bool implicit, em_geo
   for (int i = g->ndim - 1; i >= 0; i--) {
     int k = i - (g->ndim - self->ndim);
     int64_t have = k >= 0 ? self->sizes[k] : 1, want = size.p[i];
-    int64_t stride = k >= 0 ? self->strides[k] : (i + 1 < g->ndim ? g->sizes[i + 1] * g->strides[i + 1] : 1);
+    int64_t stride = k >= 0 ? self->strides[k] : i + 1 < g->ndim ? g->sizes[i + 1] * g->strides[i + 1] : 0;
     if (want == -1) {
       if (k < 0)
         return em_fail(EM_ERR_RUNTIME,

@@ -142,6 +142,13 @@ em_status c_narrow(em_tensor *self, int64_t dim, int64_t start, int64_t length, 
                    (long long)length, (long long)n);
   return em_call_slice_Tensor(self, dim, em_some_int(start), em_some_int(start + length), 1, out);
 }
+em_status c_narrow_tensor(em_tensor *self, int64_t dim, em_tensor *start, int64_t length, em_tensor **out) {
+  if (start->ndim != 0 || em_dtype_class_of(start->dtype) != EM_CLASS_INT)
+    return em_fail(EM_ERR_RUNTIME, "start must be an 0-dim integral Tensor.");
+  em_scalar s;
+  EM_PASS(em_tensor_item(start, &s));
+  return em_call_narrow(self, dim, s.i, length, out);
+}
 em_status c_split_sizes(em_tensor *self, em_ints sizes, int64_t dim, em_tensor_list *out) {
   return em_call_split_with_sizes(self, sizes, dim, out);
 }

@@ -11,8 +11,7 @@ from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled, s
 from . import grad_mode  # noqa: F401
 
 __all__ = ["Variable", "Function", "backward", "grad_mode", "grad", "no_grad", "enable_grad", "set_grad_enabled",
-           "inference_mode", "detect_anomaly", "set_detect_anomaly", "gradcheck", "gradgradcheck", "graph",
-           "functional"]
+           "inference_mode", "detect_anomaly", "set_detect_anomaly", "gradcheck", "gradgradcheck", "graph"]
 
 
 def __getattr__(name):
@@ -21,9 +20,10 @@ def __getattr__(name):
         return getattr(importlib.import_module(".anomaly_mode", __name__), name)
     if name in ("gradcheck", "gradgradcheck", "GradcheckError"):
         module = importlib.import_module(".gradcheck", __name__)
-        value = globals()[name] = getattr(module, name)
-        return value
-    if name in ("graph", "functional", "anomaly_mode", "forward_ad", "profiler", "variable"):
+        # The import bound the name gradcheck to the module; here it is the function.
+        globals().update({n: getattr(module, n) for n in ("gradcheck", "gradgradcheck", "GradcheckError")})
+        return globals()[name]
+    if name in ("graph", "anomaly_mode"):
         return importlib.import_module("." + name, __name__)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 

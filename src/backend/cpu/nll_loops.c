@@ -1,6 +1,6 @@
 // nll_loops.c: negative log likelihood. For each place of `target` reads (or writes) one class of the input:
 //   loss = -weight[t] * input[n, t, place], summed, or divided by the sum of the weights of the places that count.
-// Sums are kept in double and rounded once.
+// Sums are kept in double and rounded once, but for halves: there PyTorch rounds after every step, in partial sums of its own.
 #include <string.h>
 #include "gen_ops.h"
 
@@ -52,13 +52,52 @@ static double read(const em_tensor *t, int64_t at) {
   return v;
 }
 
+// A sum of terms in `dtype`. Halves are added in LEVELS partial sums: the first takes 2^power terms before it goes to the next.
+enum { LEVELS = 8 };
+typedef struct cascade {
+  int dtype, power;
+  double part[LEVELS];
+} cascade;
+static double rounded(int dtype, double v) {
+  double element;
+  em_cast_store(&element, dtype, (int64_t)em_dtype_size(dtype), &v, EM_F64, 1);
+  em_cast_load(&v, EM_F64, &element, dtype, 0, 1);
+  return v;
+}
+static void cascade_start(cascade *c, int dtype, int64_t n) {
+  int bits = 0;
+  while (bits < 62 && ((int64_t)1 << bits) < n) bits++;
+  *c = (cascade){.dtype = dtype, .power = bits / LEVELS > 4 ? bits / LEVELS : 4};
+}
+static void cascade_add(cascade *c, int64_t i, double term) {
+  if (c->dtype == EM_F32 || c->dtype == EM_F64) {
+    c->part[0] += term;
+    return;
+  }
+  c->part[0] = rounded(c->dtype, c->part[0] + rounded(c->dtype, term));
+  const int64_t mask = ((int64_t)1 << c->power) - 1;
+  for (int k = 0; k + 1 < LEVELS && k * c->power < 62 && (i & (mask << (k * c->power))) == 0; k++) {
+    c->part[k + 1] = rounded(c->dtype, c->part[k + 1] + c->part[k]);
+    c->part[k] = 0;
+  }
+}
+static double cascade_sum(const cascade *c) {
+  if (c->dtype == EM_F32 || c->dtype == EM_F64) return c->part[0];
+  double sum = 0;
+  for (int k = 0; k < LEVELS; k++) sum = rounded(c->dtype, sum + c->part[k]);
+  return sum;
+}
+
 em_status k_cpu_nll_loss_forward(em_plan *plan, em_tensor *self, em_tensor *target, em_tensor *weight,
                                  int64_t reduction, int64_t ignore_index, em_tensor *out0, em_tensor *out1) {
   (void)plan;
   places p;
   places_of(&p, self, target, weight, ignore_index);
   bool each = reduction == 0 && self->ndim > 1;
-  double sum = 0, total = 0;
+  cascade losses, weights;
+  cascade_start(&losses, self->dtype, target->numel);
+  cascade_start(&weights, self->dtype, target->numel);
+  int64_t counted = 0;
   for (int64_t i = 0; i < target->numel; i++) {
     int64_t at = 0, class = 0;
     double w = 0;
@@ -66,9 +105,13 @@ em_status k_cpu_nll_loss_forward(em_plan *plan, em_tensor *self, em_tensor *targ
     EM_PASS(place_at(&p, i, &at, &class, &w, &counts));
     double loss = counts ? -w * read(self, at + class * p.class_stride) : 0;
     if (each) put(out0, i, loss);
-    sum += loss;
-    total += counts ? w : 0;
+    if (!counts) continue;
+    counted++;
+    cascade_add(&losses, i, loss);
+    cascade_add(&weights, i, w);
   }
+  const double sum = cascade_sum(&losses);
+  const double total = weight == NULL ? rounded(self->dtype, (double)counted) : cascade_sum(&weights);
   if (!each) put(out0, 0, reduction == 1 ? sum / total : sum);
   put(out1, 0, each ? 0 : total);
   return EM_OK;

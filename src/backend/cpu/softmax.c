@@ -1,5 +1,6 @@
 // softmax.c: splits a tensor into rows or bands for the loops of softmax_loops.c. f16 and bf16 pass through f32.
 #include "softmax_loops.h"
+#include "../../core/half.h"
 #include "../../core/threads.h"
 #include "gen_ops.h"
 
@@ -23,13 +24,16 @@ typedef struct job {
   const char *a, *b;
   int64_t n, inner, bands;  // reduced size, elements after it, bands of EM_SM_BAND columns
   size_t size;
+  em_softmax_round round;
 } job;
+static float round_f16(float x) { return em_f16_to_f32(em_f32_to_f16(x)); }
+static float round_bf16(float x) { return em_bf16_to_f32(em_f32_to_bf16(x)); }
 static em_status rows(void *context, int64_t begin, int64_t end) {
   const job *j = context;
   em_softmax_row fn = table->row[j->kind][j->wide];
   for (int64_t i = begin; i < end; i++) {
     size_t at = (size_t)(i * j->n) * j->size;
-    fn(j->out + at, j->a + at, j->b == NULL ? NULL : j->b + at, j->n);
+    fn(j->out + at, j->a + at, j->b == NULL ? NULL : j->b + at, j->n, j->round);
   }
   return EM_OK;
 }
@@ -69,7 +73,9 @@ static em_status run(int kind, int64_t dim, em_tensor *a, em_tensor *b, em_tenso
            .b = y == NULL ? NULL : em_tensor_data(y),
            .n = out->ndim == 0 ? 1 : out->sizes[dim],
            .inner = 1,
-           .size = em_dtype_size(compute)};
+           .size = em_dtype_size(compute),
+           .round = dim < out->ndim - 1     ? NULL
+                    : out->dtype == EM_F16 ? round_f16 : out->dtype == EM_BF16 ? round_bf16 : NULL};
   for (int d = (int)dim + 1; d < out->ndim; d++) j.inner *= out->sizes[d];
   int64_t outer = out->numel / (j.n * j.inner);
   j.bands = (j.inner + EM_SM_BAND - 1) / EM_SM_BAND;

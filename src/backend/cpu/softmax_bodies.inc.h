@@ -43,7 +43,8 @@ static inline T FN(exp_sum)(T *o, const T *a, T m, int64_t n) {
   }
   return FN(merge)(s);
 }
-static void FN(softmax_row)(void *ov, const void *av, const void *bv, int64_t n) {
+static void FN(softmax_row)(void *ov, const void *av, const void *bv, int64_t n, em_softmax_round round) {
+  (void)round;
   (void)bv;
   T *o = ov;
   const T *a = av;
@@ -51,14 +52,16 @@ static void FN(softmax_row)(void *ov, const void *av, const void *bv, int64_t n)
   T r = (T)1 / s;
   for (int64_t k = 0; k < n; k++) o[k] = o[k] * r;
 }
-static void FN(log_softmax_row)(void *ov, const void *av, const void *bv, int64_t n) {
+static void FN(log_softmax_row)(void *ov, const void *av, const void *bv, int64_t n, em_softmax_round round) {
   (void)bv;
   T *o = ov;
   const T *a = av;
-  T m = FN(maximum)(a, n), l = LOG(FN(exp_sum)(NULL, a, m, n));
+  T m = FN(maximum)(a, n), s = FN(exp_sum)(NULL, a, m, n);
+  T l = round == NULL ? LOG(s) : (T)round((float)LOG((T)round((float)s)));
   for (int64_t k = 0; k < n; k++) o[k] = a[k] - m - l;
 }
-static void FN(softmax_backward_row)(void *ov, const void *av, const void *bv, int64_t n) {
+static void FN(softmax_backward_row)(void *ov, const void *av, const void *bv, int64_t n, em_softmax_round round) {
+  (void)round;
   T *o = ov, s[LANES] = {0};
   const T *a = av, *b = bv;
   int64_t k = 0;
@@ -68,7 +71,8 @@ static void FN(softmax_backward_row)(void *ov, const void *av, const void *bv, i
   T t = FN(merge)(s);
   for (k = 0; k < n; k++) o[k] = b[k] * (a[k] - t);
 }
-static void FN(log_softmax_backward_row)(void *ov, const void *av, const void *bv, int64_t n) {
+static void FN(log_softmax_backward_row)(void *ov, const void *av, const void *bv, int64_t n, em_softmax_round round) {
+  (void)round;
   T *o = ov, s[LANES] = {0};
   const T *a = av, *b = bv;
   int64_t k = 0;

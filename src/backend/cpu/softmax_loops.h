@@ -6,8 +6,10 @@
 
 enum { EM_SM_SOFTMAX, EM_SM_LOG_SOFTMAX, EM_SM_SOFTMAX_BACKWARD, EM_SM_LOG_SOFTMAX_BACKWARD, EM_SM_KINDS };
 // One row: n elements side by side. Forward: a is the input, b unused. Backward: a is the gradient, b the output. o may
-// be a.
-typedef void (*em_softmax_row)(void *o, const void *a, const void *b, int64_t n);
+// be a. `round`: NULL, or rounds to the half type that the row was cast from: PyTorch's log_softmax keeps the sum of
+// exponentials and its logarithm in that type.
+typedef float (*em_softmax_round)(float x);
+typedef void (*em_softmax_row)(void *o, const void *a, const void *b, int64_t n, em_softmax_round round);
 // A band of `w` columns (w <= EM_SM_BAND), n steps of `stride` elements apart.
 typedef void (*em_softmax_band)(void *o, const void *a, const void *b, int64_t n, int64_t stride, int64_t w);
 #define EM_SM_BAND 128

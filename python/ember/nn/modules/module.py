@@ -45,6 +45,8 @@ def _addindent(text, spaces):
 
 def _may_swap_data(old, new):
     """Whether `old.data = new` is allowed: the object can stay when only dtype, strides or device index change."""
+    if ember.__future__.get_overwrite_module_params_on_conversion():
+        return False
     return old.device.type == new.device.type and old.layout == new.layout
 
 
@@ -844,8 +846,7 @@ class Module:
                         value = Parameter(value, requires_grad=param.requires_grad)
                 setattr(self, name, value)
         except Exception as ex:
-            action = "swapping" if ember.__future__.get_swap_module_params_on_conversion() else "copying"
-            error_msgs.append(f'While {action} the parameter named "{key}", whose dimensions in the model are '
+            error_msgs.append(f'While copying the parameter named "{key}", whose dimensions in the model are '
                               f"{param.size()} and whose dimensions in the checkpoint are {value.size()}, an exception "
                               f"occurred : {ex.args}.")
 
