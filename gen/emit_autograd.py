@@ -651,8 +651,7 @@ def emit(rows, ops_dir, helpers=None):
             o.append(emit_derivative(d, ops, helpers, functions))
         except Unknown as e:
             unknown(notes, str(e))
-    o.append("\n// ---- out= of composites, whose parts would otherwise record")
-    for row in rows:
+    for row in rows:  # out= of composites, whose parts would otherwise record
         for op in row.ops.values():
             explicit = row.kind != "composite" or row.fields.get("autograd") == "explicit"
             if op.variant == "out" and not explicit and (op.cname, "Autograd") not in functions:

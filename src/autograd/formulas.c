@@ -388,6 +388,23 @@ em_status formula_mse_second(em_tensor *grad, em_tensor *grad_output, int64_t re
   return em_call_mul_Scalar(g, em_scalar_double(reduction == REDUCE_MEAN ? 2.0 / (double)g->numel : 2.0), out);
 }
 // The first derivative is linear in grad_output: its transpose is the loss itself.
+em_status formula_bce_target(em_tensor *grad, em_tensor *self, em_tensor *weight, int64_t reduction, em_tensor **out) {
+  OWN rest = NULL;
+  OWN log_rest = NULL;
+  OWN log_self = NULL;
+  OWN slope = NULL;
+  OWN all = NULL;
+  OWN weighted = NULL;
+  EM_PASS(formula_subtract_from(em_scalar_int(1), self, &rest));
+  EM_PASS(em_call_log(rest, &log_rest));
+  EM_PASS(em_call_log(self, &log_self));
+  EM_PASS(em_call_sub_Tensor(log_rest, log_self, em_scalar_int(1), &slope));
+  EM_PASS(em_call_mul_Tensor(slope, grad, &all));
+  if (weight != NULL) EM_PASS(em_call_mul_Tensor(all, weight, &weighted));
+  em_tensor *last = weight != NULL ? weighted : all;
+  if (reduction != 1) return same(last, out);
+  return em_call_div_Scalar(last, em_scalar_double((double)self->numel), out);
+}
 em_status formula_nll_second(em_tensor *grad, em_tensor *target, em_tensor *weight, int64_t reduction,
                              int64_t ignore_index, em_tensor **out) {
   OWN total = NULL;

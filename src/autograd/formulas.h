@@ -49,6 +49,8 @@ EM_PRIV em_status formula_softmax_second(em_tensor *grad, em_tensor *grad_output
 EM_PRIV em_status formula_mse_grad_output(em_tensor *grad, em_tensor *self, em_tensor *target, int64_t reduction,
                                           em_tensor **out);
 EM_PRIV em_status formula_mse_second(em_tensor *grad, em_tensor *grad_output, int64_t reduction, em_tensor **out);
+EM_PRIV em_status formula_bce_target(em_tensor *grad, em_tensor *self, em_tensor *weight, int64_t reduction,
+                                     em_tensor **out);
 EM_PRIV em_status formula_nll_second(em_tensor *grad, em_tensor *target, em_tensor *weight, int64_t reduction,
                                      int64_t ignore_index, em_tensor **out);
 EM_PRIV em_status formula_nll2d_second(em_tensor *grad, em_tensor *target, em_tensor *weight, int64_t reduction,

@@ -186,6 +186,20 @@ def spatial_targets(T):
     return [loss, g, h, type(inner.grad_fn).__name__]
 
 
+@cases.add()
+def probabilities(T):
+    F, out = T.nn.functional, []
+    y, w = T.tensor([1.0, 0.0, 0.25]).requires_grad_(), T.tensor([1.0, 2.0, 0.5])
+    for reduction in ("none", "mean", "sum"):
+        p = T.tensor([0.0, 1.0, 0.6], requires_grad=True)
+        loss = F.binary_cross_entropy(p, y.detach(), w, reduction=reduction)
+        loss.sum().backward()
+        out += [loss, p.grad, type(loss.grad_fn).__name__]
+    p = T.tensor([0.2, 0.9, 0.6], requires_grad=True)
+    g = T.autograd.grad(F.binary_cross_entropy(p, y, w), (p, y), create_graph=True)
+    return [out, g, T.autograd.grad((g[0] * g[0]).sum(), p)]
+
+
 # ---- indices of 32 bits --------------------------------------------------------------------------------------------
 
 
