@@ -43,8 +43,8 @@ EM_PRIV void em_plan_output_set(em_plan *p, int dtype, int ndim, const int64_t *
 EM_PRIV em_status em_plan_alloc(em_plan *p, int i, bool meta, em_tensor **out);
 EM_PRIV em_status em_plan_workspace(em_plan *p);
 EM_PRIV void em_plan_release(em_plan *p);  // frees the workspace
-// out=: checks dtype (above), device, resizes with a warning; `*target` is `out` itself or a temporary when out overlaps an input or has another dtype or strides a kernel
-// can't write (kernels write any strides unless `contiguous`).
+// out=: checks dtype (above), device, resizes with a warning; `*target` is `out` itself, or a temporary when out overlaps
+// an input or has another dtype or strides a kernel can't write (kernels write any strides unless `contiguous`).
 EM_PRIV em_status em_plan_prepare_out(em_plan *p, int i, em_tensor *out, em_tensor *const *inputs, int ninputs,
                                       bool contiguous, em_tensor **target);
 // "Expected out tensor to have dtype float, but got double instead"

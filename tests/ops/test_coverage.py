@@ -12,6 +12,7 @@ EXCEPTED = {
     "_fused_adam_": "the same", "_fused_adamw_": "the same",
     "linspace.Tensor_Tensor": "reads the ends and calls linspace: tests/parity (own.creation)",
     "linspace.Tensor_Scalar": "the same", "linspace.Scalar_Tensor": "the same",
+    "narrow.Tensor": "reads start and calls narrow: tests/py/test_agreement.py (out_rules)",
     "resize_": "its result is not a function of its inputs' values; tests/py covers it",
 }
 

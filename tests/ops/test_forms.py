@@ -142,8 +142,8 @@ def test_out_of_another_dtype(name):
         targets = [torch.full(tuple(w.shape), 7, dtype=dtype_of(other)) for w in want]
         try:
             call_out(name, args, kwargs, targets)
-        except RuntimeError as error:
-            assert "type" in str(error), error
+        except (RuntimeError, TypeError) as error:  # TypeError: cat and stack
+            assert "type" in str(error) or "only supports bool tensor for result" in str(error), error
             assert all((t == 7).all().item() for t in targets), "a refused call wrote"
             continue
         assert all(castable(w.dtype, t.dtype) for w, t in zip(want, targets))
