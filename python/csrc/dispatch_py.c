@@ -1,6 +1,7 @@
 // dispatch_py.c: operators as Python objects, kernels written in Python for any key of any operator, new operators, and
 // __torch_dispatch__ (subclasses and modes) by a boxed fallback for the PythonDispatch key.
 #include "bridge.h"
+#include "dispatch/autocast.h"
 #include "dispatch/boxing.h"
 
 // ---------------------------------------------------------------- one overload as an object
@@ -511,7 +512,22 @@ static PyObject *dispatch_mode_depth(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED
   return PyLong_FromSsize_t(em_priv_py_tls.dispatch_modes == NULL ? 0 : PyList_GET_SIZE(em_priv_py_tls.dispatch_modes));
 }
 
-static PyMethodDef functions[] = {{"_impl", f_impl, METH_VARARGS, NULL},
+// ---------------------------------------------------------------- autocast (python/ember/amp)
+static PyObject *autocast_set(PyObject *Py_UNUSED(m), PyObject *args) {  // (enabled, dtype)
+  int on;
+  PyObject *dtype;
+  if (!PyArg_ParseTuple(args, "pO!:_autocast_set", &on, &em_py_dtype_type, &dtype)) return NULL;
+  em_status st = em_autocast_set(on, em_py_to_dtype(dtype));
+  if (st != EM_OK) return em_py_raise(st);
+  Py_RETURN_NONE;
+}
+static PyObject *autocast_get(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) {  // -> (enabled, dtype)
+  return Py_BuildValue("NN", PyBool_FromLong(em_autocast_enabled()), em_py_dtype_new_ref(em_autocast_dtype()));
+}
+
+static PyMethodDef functions[] = {{"_autocast_set", autocast_set, METH_VARARGS, NULL},
+                                  {"_autocast_get", autocast_get, METH_NOARGS, NULL},
+                                  {"_impl", f_impl, METH_VARARGS, NULL},
                                   {"_fallback", f_fallback, METH_VARARGS, NULL},
                                   {"_define", f_define, METH_O, NULL},
                                   {"_get_operation", f_get_operation, METH_VARARGS, NULL},

@@ -310,7 +310,7 @@ PyNumberMethods em_py_tensor_number = {
 };
 
 // ---------------------------------------------------------------- hash, iteration, membership
-Py_hash_t em_py_tensor_hash(PyObject *o) { return _Py_HashPointer(o); }  // by identity: == is elementwise
+Py_hash_t em_py_tensor_hash(PyObject *o) { return (Py_hash_t)o; }  // id(o), as in PyTorch: == is elementwise
 
 PyObject *em_py_tensor_iter(PyObject *o) {
   PyObject *r;

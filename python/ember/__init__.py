@@ -29,12 +29,11 @@ import math as _math  # noqa: E402
 e, pi, inf, nan, newaxis = _math.e, _math.pi, _math.inf, _math.nan, None
 
 # Modules that are imported when first touched: `ember.nn` costs nothing until then.
-_LAZY = {"__future__", "nn", "optim", "utils", "autograd", "linalg", "fft", "special", "func", "amp", "distributed",
-         "overrides", "library", "ops", "cuda", "backends", "jit", "return_types", "random", "testing", "types", "storage", "hub",
-         "memory", "serialization", "compiler", "export", "distributions", "multiprocessing", "profiler", "cpu",
-         "_dynamo", "fx", "onnx", "quantization", "sparse", "accelerator", "mps", "version", "_utils", "futures"}
-_FROM = {"as_torch": "_as_torch", "save": "serialization", "load": "serialization", "TypedStorage": "storage",
-         "vmap": "func", "compile": "compiler", "autocast": "amp", "GradScaler": "amp",
+_LAZY = {"__future__", "nn", "optim", "utils", "autograd", "linalg", "special", "amp", "overrides", "library", "ops",
+         "cuda", "backends", "return_types", "random", "types", "storage", "memory", "version", "_utils"}
+_FROM = {"as_torch": "_as_torch", "TypedStorage": "storage",
+         "autocast": "amp", "is_autocast_enabled": "amp", "get_autocast_dtype": "amp", "set_autocast_enabled": "amp",
+         "set_autocast_dtype": "amp",
          "get_default_device": "_defaults", "set_default_device": "_defaults", "set_default_dtype": "_defaults",
          "set_default_tensor_type": "_defaults", "use_deterministic_algorithms": "_defaults",
          "are_deterministic_algorithms_enabled": "_defaults", "set_float32_matmul_precision": "_defaults",
@@ -50,16 +49,9 @@ for _name in ("Float", "Double", "Half", "BFloat16", "Int", "Long", "Short", "Ch
 
 
 def __getattr__(name):
-    if name in _LAZY:
-        try:
-            module = _importlib.import_module("." + name, __name__)
-            globals()[name] = module
-            return module
-        except ModuleNotFoundError as error:
-            if error.name != f"{__name__}.{name}":
-                raise
-    elif name in _FROM:
-        value = globals()[name] = getattr(_importlib.import_module("." + _FROM[name], __name__), name)
+    if name in _LAZY or name in _FROM:
+        module = _importlib.import_module("." + _FROM.get(name, name), __name__)
+        value = globals()[name] = getattr(module, name) if name in _FROM else module
         return value
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 

@@ -4,7 +4,7 @@ import copyreg
 from collections import OrderedDict
 
 from . import _C
-from ._C import Tensor
+from ._C import Tensor, UntypedStorage
 
 
 def method(fn):
@@ -70,6 +70,15 @@ def __deepcopy__(self, memo):
 def _deepcopy(value, memo):
     from copy import deepcopy
     return deepcopy(value, memo)
+
+
+def _reduce_storage(storage):
+    from ._utils import _storage_from_bytes
+    return _storage_from_bytes, (bytes(memoryview(storage)),)
+
+
+# Registered with the import, not at first use: multiprocessing's pickler copies this table before it begins.
+copyreg.pickle(UntypedStorage, _reduce_storage)
 
 
 def _reduce_plain(self):

@@ -19,9 +19,6 @@ def _rebuild_typed_storage(untyped, dtype):
     return TypedStorage(wrap_storage=untyped, dtype=dtype)
 
 
-copyreg.pickle(UntypedStorage, lambda s: (_storage_from_bytes, (bytes(memoryview(s)),)))
-
-
 def _deepcopy_storage(storage, memo):
     """One copy a storage and deepcopy call: tensors that shared bytes share them afterwards."""
     copies = memo.setdefault("torch", {})

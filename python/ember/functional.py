@@ -26,8 +26,20 @@ def broadcast_tensors(*tensors):
     tensors = _tensors(tensors)
     if _C._has_torch_function(tensors):
         return _override(broadcast_tensors, tensors, *tensors)
-    shape = broadcast_shapes(*(t.shape for t in tensors))
+    shape = ()
+    for t in tensors:  # by two, as operators do it: the message names the first pair that does not fit
+        shape = _broadcast_two(shape, t.shape)
     return tuple(t.expand(shape) for t in tensors)
+
+
+def _broadcast_two(a, b):
+    n = max(len(a), len(b))
+    a, b = (1,) * (n - len(a)) + tuple(a), (1,) * (n - len(b)) + tuple(b)
+    for dim, (x, y) in enumerate(zip(a, b)):
+        if x != y and x != 1 and y != 1:
+            raise RuntimeError(f"The size of tensor a ({x}) must match the size of tensor b ({y}) at non-singleton "
+                               f"dimension {dim}")
+    return ember.Size(y if x == 1 else x for x, y in zip(a, b))
 
 
 def broadcast_shapes(*shapes):

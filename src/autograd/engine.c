@@ -268,7 +268,7 @@ static em_status root_grad(em_tensor *root, em_tensor *given, int64_t i, em_tens
     return em_fail(EM_ERR_RUNTIME, "grad can be implicitly created only for real scalar outputs but got torch.%s",
                    em_dtype_name(root->dtype));
   // One element: without a layer that watches, the one is made directly.
-  if (!((root->keys | em_priv_tls.include) &
+  if (!((root->keys | em_priv_tls.include | em_priv_global_include) &
         ~(EM_KEYBIT(EM_KEY_Autograd) | EM_KEYBIT(EM_KEY_Alias) | EM_KEYBIT(EM_KEY_CPU)))) {
     EM_PASS(em_tensor_from_scalar(em_scalar_double(1), root->dtype, root->device, out));
     return root->ndim == 0 ? EM_OK : em_tensor_set_window(*out, root->ndim, root->sizes, NULL, 0);

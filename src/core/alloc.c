@@ -50,7 +50,7 @@ static _Atomic int64_t fault_left;       // 0: disarmed
 static _Atomic int64_t fault_requests;
 static _Atomic int64_t shared_live[EM_KIND_COUNT];
 static _Atomic int64_t stat_live, stat_peak, stat_requests, stat_reused, stat_system;
-uint64_t em_priv_default_include;        // dispatch keys that a thread starts with (src/dispatch/log.c)
+uint64_t em_priv_global_include;         // tls.h
 static pthread_key_t thread_key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -110,7 +110,6 @@ static em_magazines *magazines_get(void) {
   pthread_mutex_unlock(&depot.lock);
   pthread_setspecific(thread_key, m);
   em_priv_tls.magazines = m;
-  em_priv_tls.include |= em_priv_default_include;
   return m;
 }
 

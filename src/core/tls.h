@@ -17,7 +17,6 @@ typedef struct em_tls {
   uint8_t inference;                  // inference_mode: new tensors carry neither Autograd nor Alias
   uint8_t anomaly;                    // bit 0: anomaly mode is on, bit 1: check for nan
   uint8_t default_dtype;              // not used by the core's operators when a dtype is given
-  uint8_t log;                        // EMBER_LOG levels that this thread honours
   int32_t autocast_dtype;             // em_dtype + 1 of CPU autocast; 0: not chosen
   uint8_t draining;                   // a free of graph parts is under way below: others queue up (src/autograd/node.c)
   uint64_t node_seq;                  // sequence number of the next recorded node
@@ -25,8 +24,8 @@ typedef struct em_tls {
   const uint8_t *wants;               // while a node applies in a run with inputs=: which of its edges lead to one; else NULL
 } em_tls;
 
-// Keys that a thread's `include` starts with, taken over when the thread first allocates.
-EM_PRIV extern uint64_t em_priv_default_include;
+// Keys added to every call of every thread: the layers of the log, which are one for the process (src/dispatch/log.c).
+EM_PRIV extern uint64_t em_priv_global_include;
 
 EM_PRIV extern _Thread_local em_tls em_priv_tls __attribute__((tls_model("initial-exec")));
 #endif

@@ -1,9 +1,8 @@
 // log.c: the lights of the dispatcher. Two boxed fallbacks that see every operator:
 //   EMBER_LOG=dispatch  at the Tracer key, above all layers: for each call the layers that it will pass, the kernel at
-//   the bottom,
-//                       and the bytes of its results
+//                       the bottom, and the bytes of its results; printed when the call is over, so its parts come first
 //   EMBER_LOG=ops       at the Capture key, below autograd: the operators as a backend sees them, gradients included
-// Lines go to stderr, one a call, indented by depth (a composite's parts stand under it).
+// Lines go to stderr, one a call, indented by depth (a composite's parts stand above it).
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,13 +87,8 @@ em_status em_log_enable(const char *what, bool on) {
   if (key < 0) return em_fail(EM_ERR_VALUE, "EMBER_LOG: unknown subject '%s' (known: dispatch, ops, libs)", what);
   EM_PASS(em_dispatch_set_fallback(key, on ? (key == EM_KEY_Tracer ? trace_dispatch : trace_ops) : NULL, NULL, NULL,
                                    on ? "log" : NULL));
-  if (on) {
-    em_priv_tls.include |= EM_KEYBIT(key);
-    em_priv_default_include |= EM_KEYBIT(key);
-  } else {
-    em_priv_tls.include &= ~EM_KEYBIT(key);
-    em_priv_default_include &= ~EM_KEYBIT(key);
-  }
+  if (on) em_priv_global_include |= EM_KEYBIT(key);
+  else em_priv_global_include &= ~EM_KEYBIT(key);
   return EM_OK;
 }
 em_status em_log_from_environment(void) {

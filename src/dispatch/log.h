@@ -3,8 +3,8 @@
 #define EMBER_DISPATCH_LOG_H
 #include "../core/shape.h"
 
-// Turns a subject on or off for this thread and for threads that start later. EM_ERR_VALUE for unknown subjects.
+// Turns a subject on or off, for all threads, under the host's lock. EM_ERR_VALUE for unknown subjects.
 EM_PRIV em_status em_log_enable(const char *what, bool on);
-// Reads EMBER_LOG; called once, after all operators are registered (the bridge's module init, a C program's em_start).
+// Reads EMBER_LOG; called once, after all operators are registered (the bridge's module init). Unknown subjects warn.
 EM_PRIV em_status em_log_from_environment(void);
 #endif

@@ -98,7 +98,7 @@ typedef struct em_operator {
 
 static inline int em_priv_top_key(uint64_t ks) { return 63 - __builtin_clzll(ks); }
 static inline uint64_t em_priv_keys(const em_operator *op, uint64_t arg_keys) {
-  return (arg_keys | em_priv_tls.include) & ~em_priv_tls.exclude & op->mask;
+  return (arg_keys | em_priv_tls.include | em_priv_global_include) & ~em_priv_tls.exclude & op->mask;
 }
 // Keys strictly below key k.
 #define EM_KEYS_BELOW(k) (EM_KEYBIT(k) - 1)

@@ -4,6 +4,11 @@
 
 static em_status check_index_dtype(const em_tensor *index, const char *op) {
   if (index->dtype == EM_I64 || index->dtype == EM_I32) return EM_OK;
+  if (strcmp(op, "index_select") == 0)
+    return em_fail(EM_ERR_RUNTIME, "%s(): Expected dtype int32 or int64 for index", op);
+  if (strcmp(op, "index_add_") == 0)
+    return em_fail(EM_ERR_RUNTIME, "%s(): Expected dtype int32/int64 for index but got: %s", op,
+                   em_dtype_scalar_name(index->dtype));
   return em_fail(EM_ERR_RUNTIME, "%s(): Expected dtype int32/int64 for index", op);
 }
 static int64_t size_at(const em_tensor *t, int64_t d) { return t->ndim == 0 ? 1 : t->sizes[d]; }
@@ -92,7 +97,7 @@ em_status check_index_add(em_tensor *self, int64_t dim, em_tensor *index, em_ten
                           em_plan *p) {
   (void)alpha;
   EM_PASS(em_shape_wrap_dim(dim, self->ndim, true, &dim));
-  EM_PASS(check_index_dtype(index, "index_add"));
+  EM_PASS(check_index_dtype(index, "index_add_"));
   if (index->ndim > 1)
     return em_fail(EM_ERR_INDEX, "index_add_(): Index is supposed to be a vector, but got dim: %d", index->ndim);
   if (self->dtype != source->dtype)
