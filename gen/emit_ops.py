@@ -301,7 +301,8 @@ def emit_operators(ops, kernels):
             f"  .schema = {c_string(str(op.schema))},\n"
             f"  .args = {f'args_{op.cname}' if op.args else 'NULL'}, .nargs = {len(op.args)}, .nrets = {len(op.returns)}, "
             f".variant = {dict(functional='EM_FUNCTIONAL', inplace='EM_INPLACE', out='EM_OUT')[op.variant]},\n"
-            f"  .flags = {_flags(op)}, .ret_types = rets_{op.cname}, .unbox = {adapters[signature_id(op)]}, .box = (em_any_fn)box_{op.cname},\n"
+            f"  .flags = {_flags(op)}, .ret_types = rets_{op.cname}, .unbox = {adapters[signature_id(op)]}, "
+            f".box = (em_any_fn)box_{op.cname},\n"
             f'  .slots = {{{slots}}},\n  .next_overload = {nxt}, .where = "{op.where}",\n}};'
         )
     o.append("\nstatic em_operator *const table[] = {")

@@ -162,7 +162,8 @@ def print_tables_header():
         ("tanh", pieces(mp.tanh, odd(mp.tanh, 0), 9.1), "tanh(centre + d)"),
         ("erf", pieces(mp.erf, odd(mp.erf, -1), 4), "erf(centre + d), less d in piece 0"),
     ):
-        print(f"// Centre, c0, c1 to c5: {what} = c0 + c1 d + ... + c5 d^5.\nstatic const float vm_priv_{name}_table[7][32] __attribute__((unused)) = {{")
+        print(f"// Centre, c0, c1 to c5: {what} = c0 + c1 d + ... + c5 d^5.\n"
+              f"static const float vm_priv_{name}_table[7][32] __attribute__((unused)) = {{")
         for column in zip(*rows):
             words = [re.sub(r"\.?0+p", "p", float(f32(v)).hex()) + "f" if v else "0" for v in column]
             for at in range(0, 32, 6):

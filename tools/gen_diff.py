@@ -33,7 +33,7 @@ def main():
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="ember-gen-") as scratch:
         base = os.path.join(scratch, "base")
-        archive = subprocess.run(["git", "-C", ROOT, "archive", args.base, "gen", "ops"], stdout=subprocess.PIPE,
+        archive = subprocess.run(["git", "-C", ROOT, "archive", args.base, "gen", "ops", "src/autograd/formulas.h"], stdout=subprocess.PIPE,
                                  check=True)
         tarfile.open(fileobj=io.BytesIO(archive.stdout)).extractall(base)
         try:

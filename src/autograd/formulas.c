@@ -47,7 +47,6 @@ em_status formula_conj(em_tensor *t, em_tensor **out) {
   if (!em_dtype_is_complex(t->dtype)) return same(t, out);
   return em_call_conj_physical(t, out);
 }
-em_status formula_times_i(em_tensor *t, em_tensor **out) { return em_call_mul_Scalar(t, em_scalar_complex(0, 1), out); }
 em_status formula_sgn(em_tensor *t, em_tensor **out) {
   if (!em_dtype_is_complex(t->dtype)) return em_call_sign(t, out);
   OWN size = NULL;

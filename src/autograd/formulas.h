@@ -13,7 +13,6 @@ EM_PRIV int64_t formula_size(em_tensor *t, int64_t dim);  // -1: the last one; 1
 EM_PRIV em_status formula_scale(em_tensor *t, em_scalar s, em_tensor **out);              // t * s; t itself when s is 1
 EM_PRIV em_status formula_subtract_from(em_scalar s, em_tensor *t, em_tensor **out);      // s - t
 EM_PRIV em_status formula_conj(em_tensor *t, em_tensor **out);
-EM_PRIV em_status formula_times_i(em_tensor *t, em_tensor **out);
 EM_PRIV em_status formula_sgn(em_tensor *t, em_tensor **out);
 // The j-th gradient of a node with several outputs: zeros when it is undefined.
 EM_PRIV em_status formula_grad(const em_node *node, int64_t j, em_tensor *grad, em_tensor **out);
