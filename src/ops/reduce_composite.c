@@ -57,7 +57,7 @@ em_status c_logsumexp(em_tensor *self, em_ints dim, bool keepdim, em_tensor **ou
       EM_TRY(em_call_squeeze_dims(sum, dim, out));
     }
   }
-fail:
+fail:;  // a label stands before a statement, not a declaration (C11)
   em_tensor *const all[] = {x, real, top, inf, shift, moved, powers, sum, log};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) em_tensor_release(all[i]);
   return st;

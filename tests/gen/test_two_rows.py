@@ -27,6 +27,8 @@ def copy_checkout(tree):
     for name in ("meson.build", "meson.options"):
         shutil.copy2(os.path.join(ROOT, name), tree / name)
     shutil.copytree(BUILD, tree / "build", symlinks=True)
+    if os.path.exists(os.path.join(ROOT, ".venv")):  # the generator runs under its Python
+        os.symlink(os.path.realpath(os.path.join(ROOT, ".venv")), tree / ".venv")
     ninja = tree / "build" / "build.ninja"
     times = ninja.stat()
     ninja.write_text(ninja.read_text().replace(ROOT + "/", f"{tree}/").replace(ROOT, str(tree)))

@@ -17,10 +17,10 @@
 // --- floats ---------------------------------------------------------------------------------------------------------
 // maximum and minimum hand on nan; fmax and fmin avoid it.
 #define EM_KM_FLOAT(T, t, fmod_, trunc_, floor_, copysign_)                                            \
-  EM_KM T em_maximum_##t(T a, T b) { return (a > b) | (a != a) ? a : b; }                              \
-  EM_KM T em_minimum_##t(T a, T b) { return (a < b) | (a != a) ? a : b; }                              \
-  EM_KM T em_fmax_##t(T a, T b) { return (a > b) | (b != b) ? a : b; }                                 \
-  EM_KM T em_fmin_##t(T a, T b) { return (a < b) | (b != b) ? a : b; }                                 \
+  EM_KM T em_maximum_##t(T a, T b) { return ((a > b) | (a != a)) ? a : b; }                            \
+  EM_KM T em_minimum_##t(T a, T b) { return ((a < b) | (a != a)) ? a : b; }                            \
+  EM_KM T em_fmax_##t(T a, T b) { return ((a > b) | (b != b)) ? a : b; }                               \
+  EM_KM T em_fmin_##t(T a, T b) { return ((a < b) | (b != b)) ? a : b; }                               \
   EM_KM int em_isnan_##t(T a) { return a != a; }                                                       \
   EM_KM int em_isinf_##t(T a) { return (a - a != a - a) & (a == a); }                                  \
   EM_KM int em_isfinite_##t(T a) { return a - a == a - a; }                                            \
@@ -28,7 +28,7 @@
   EM_KM T em_truncdiv_##t(T a, T b) { return trunc_(a / b); }                                          \
   EM_KM T em_mod_##t(T a, T b) {                                                                       \
     T m = fmod_(a, b);                                                                                 \
-    return m != 0 && ((b < 0) != (m < 0)) ? m + b : m;                                                 \
+    return (m != 0 && ((b < 0) != (m < 0))) ? m + b : m;                                                 \
   }                                                                                                    \
   /* Python's floor division: the quotient of a - a % b, so that a // b * b + a % b is a */            \
   EM_KM T em_floordiv_##t(T a, T b) {                                                                  \
@@ -60,15 +60,15 @@ EM_KM_FLOAT(double, f64, fmod, vm_trunc_f64, vm_floor_f64, vm_copysign_f64)
   }                                                                                                    \
   EM_KM T em_floordiv_##t(T a, T b, uint32_t *sticky) {                                                \
     T q = em_truncdiv_##t(a, b, sticky);                                                               \
-    return (q * b != a) & ((a < 0) != (b < 0)) & (b != 0) ? q - 1 : q;                                 \
+    return ((q * b != a) & ((a < 0) != (b < 0)) & (b != 0)) ? q - 1 : q;                               \
   }                                                                                                    \
   EM_KM T em_mod_##t(T a, T b, uint32_t *sticky) {                                                     \
     T m = em_fmod_##t(a, b, sticky);                                                                   \
-    return m != 0 && ((b < 0) != (m < 0)) ? m + b : m;                                                 \
+    return (m != 0 && ((b < 0) != (m < 0))) ? m + b : m;                                                 \
   }                                                                                                    \
   /* negative powers of integers are 0 except of 1 and -1, as PyTorch has them */                      \
   EM_KM T em_ipow_##t(T a, T b) {                                                                      \
-    if (b < 0) return a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0;                                     \
+    if (b < 0) return a == 1 ? 1 : a == -1 ? ((b & 1) ? -1 : 1) : 0;                                     \
     U r = 1, s = (U)a;                                                                                 \
     for (; b != 0; b >>= 1, s *= s)                                                                    \
       if (b & 1) r *= s;                                                                               \
@@ -79,7 +79,7 @@ EM_KM_INT(int32_t, uint32_t, i32)
 #undef EM_KM_INT
 
 // --- complex: arithmetic is spelled out on pairs; transcendental functions are the C library's -------------------
-#define EM_KM_COMPLEX(C, T, t, r, s, PAIR, abs_, hypot_)                                               \
+#define EM_KM_COMPLEX(C, T, t, r, s, abs_, hypot_)                                               \
   EM_KM C em_cadd_##t(C a, C b) { return (C){a.re + b.re, a.im + b.im}; }                              \
   EM_KM C em_csub_##t(C a, C b) { return (C){a.re - b.re, a.im - b.im}; }                              \
   EM_KM C em_cmul_##t(C a, C b) { return (C){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }  \
@@ -105,7 +105,7 @@ EM_KM_INT(int32_t, uint32_t, i32)
     T ratio = b.re / b.im, scale = 1 / (b.re * ratio + b.im);                                          \
     return (C){(a.re * ratio + a.im) * scale, (a.im * ratio - a.re) * scale};                          \
   }                                                                                                    \
-  EM_KM T _Complex em_cjoin_##t(C a) { return PAIR(a.re, a.im); }                                      \
+  EM_KM T _Complex em_cjoin_##t(C a) { return __builtin_complex(a.re, a.im); }                          \
   EM_KM C em_csplit_##t(T _Complex z) { return (C){creal##s(z), cimag##s(z)}; }                        \
   EM_KM C em_cexp_##t(C a) { return em_csplit_##t(cexp##s(em_cjoin_##t(a))); }                         \
   EM_KM C em_clog_##t(C a) { return em_csplit_##t(clog##s(em_cjoin_##t(a))); }                         \
@@ -132,7 +132,7 @@ EM_KM_INT(int32_t, uint32_t, i32)
     if (abs_(a.re) > 1 || abs_(a.im) > 1) return (C){log##s(hypot_(a.re + 1, a.im)), theta};           \
     return (C){log1p##s(sum) / 2, theta};                                                              \
   }
-EM_KM_COMPLEX(em_c64, float, c64, f32, f, CMPLXF, fabsf, hypotf)
-EM_KM_COMPLEX(em_c128, double, c128, f64, , CMPLX, fabs, hypot)
+EM_KM_COMPLEX(em_c64, float, c64, f32, f, fabsf, hypotf)
+EM_KM_COMPLEX(em_c128, double, c128, f64, , fabs, hypot)
 #undef EM_KM_COMPLEX
 #endif

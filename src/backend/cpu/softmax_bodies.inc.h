@@ -93,7 +93,7 @@ static void FN(band_max)(T *m, const T *a, int64_t n, int64_t stride, int64_t w)
   for (int64_t k = 0; k < n; k++)
     for (int64_t i = 0; i < w; i++) {
       T x = a[k * stride + i];
-      m[i] = (x > m[i]) | (x != x) ? x : m[i];
+      m[i] = ((x > m[i]) | (x != x)) ? x : m[i];
     }
 }
 static void FN(softmax_band)(void *ov, const void *av, const void *bv, int64_t n, int64_t stride, int64_t w) {
