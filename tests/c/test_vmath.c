@@ -353,17 +353,19 @@ static void complex_test(size_t f, int blocks)
         complexes[f].c64(o32, a32, b32, BLOCK);
         complexes[f].c128(o, a, b, BLOCK);
         for (int i = 0; i < BLOCK; i++) {
-            cl x = CMPLXL(a[i].re, a[i].im), y = CMPLXL(b[i].re, b[i].im);
+            cl x = __builtin_complex((long double)a[i].re, (long double)a[i].im);
+            cl y = __builtin_complex((long double)b[i].re, (long double)b[i].im);
             if (complexes[f].one == c_sigmoid && cabsl(1.0L + cexpl(-x)) < 0.5L)
                 continue;                                        /* near a pole: ill-conditioned */
             cl ref = complexes[f].one ? complexes[f].one(x) : complexes[f].two(x, y);
-            double e = (double)(cabsl(CMPLXL(o[i].re, o[i].im) - ref) / cabsl(ref) * 0x1p52L);
+            double e = (double)(cabsl(__builtin_complex((long double)o[i].re, (long double)o[i].im) - ref) / cabsl(ref) * 0x1p52L);
             w64 = !(e <= w64) ? e : w64;
-            x = CMPLXL(a32[i].re, a32[i].im), y = CMPLXL(b32[i].re, b32[i].im);
+            x = __builtin_complex((long double)a32[i].re, (long double)a32[i].im);
+            y = __builtin_complex((long double)b32[i].re, (long double)b32[i].im);
             ref = complexes[f].one ? complexes[f].one(x) : complexes[f].two(x, y);
             if (cabsl(ref) > 0x1p126L || cabsl(ref) < 0x1p-126L)
                 continue;
-            e = (double)(cabsl(CMPLXL(o32[i].re, o32[i].im) - ref) / cabsl(ref) * 0x1p23L);
+            e = (double)(cabsl(__builtin_complex((long double)o32[i].re, (long double)o32[i].im) - ref) / cabsl(ref) * 0x1p23L);
             w32 = !(e <= w32) ? e : w32;
         }
     }

@@ -62,7 +62,7 @@ def builds(tmp_path_factory):
 
 
 def compile_c(source, target, isa, *more):
-    out = subprocess.run([*CC, *FLAGS, *ISA[isa], *more, "-o", str(target), str(source), "-lm"],
+    out = subprocess.run([*CC, *FLAGS, *ISA[isa], *more, "-o", str(target), str(source), *([] if "-c" in more else ["-lm"])],
                          capture_output=True, text=True)
     assert out.returncode == 0, out.stderr
     return out.stderr
