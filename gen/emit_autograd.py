@@ -1,4 +1,4 @@
-"""emit_autograd.py: node classes, apply functions, Autograd and Alias entries of operators, from ops/derivatives.yaml.
+"""emit_autograd.py: node classes, apply functions, Autograd and Alias entries of operators, from ops/derivatives*.yaml.
 
 A row of derivatives.yaml:
 
@@ -26,7 +26,7 @@ from formulas import KIND_OF_C, Lower, Unknown, Val, read_helpers
 from rows import load_yaml
 from schema import RowError, box, c_type
 
-RESERVED = {"op", "node", "output_differentiability", "jvp", "__line__"}
+RESERVED = {"op", "node", "output_differentiability", "jvp", "__line__", "__file__"}
 # property -> (suffix of the saved field, its C type, expression that reads it from the tensor when saving, kind)
 PROPERTIES = {
     "sizes": ("sym_sizes", "em_saved_ints", "(em_ints){{{0}->sizes, {0}->ndim}}", "IL"),
@@ -127,16 +127,15 @@ def forms_of(op, ops, own):
 
 def read(rows, ops_dir, notes):
     """(derivatives, set of full names that are not differentiable)."""
-    path = os.path.join(ops_dir, "derivatives.yaml")
-    if not os.path.exists(path):
-        return [], set()
     ops = [op for row in rows for op in row.ops.values()]
     by_name = {full_name(op): op for op in ops}
-    listed = load_yaml(path) or []
+    listed = []
+    for f in sorted(f for f in os.listdir(ops_dir) if re.match(r"derivatives\w*\.yaml$", f)):
+        listed += [dict(fields, __file__=f) for fields in load_yaml(os.path.join(ops_dir, f)) or []]
     own = {fields.get("op") for fields in listed}
     found, counts, never, seen = [], {}, set(), {}
     for fields in listed:
-        where = f"derivatives.yaml:{fields['__line__']}"
+        where = f"{fields['__file__']}:{fields['__line__']}"
         if "not_differentiable" in fields:
             for name in fields["not_differentiable"]:
                 if name not in by_name:

@@ -30,6 +30,7 @@ class Job:
     def __init__(self, group, name, command, limit, count, report=None, cwd=ROOT):
         self.group, self.name, self.command, self.limit = group, name, command, limit
         self.count, self.report, self.cwd = count, report, cwd
+        self.failed = []  # what failed and why, a line each
 
 
 def last_line(output):
@@ -52,6 +53,9 @@ def count_pytest(job, status, output):
         return 0, 1, []
     failed = int(suite.get("failures")) + int(suite.get("errors"))
     reasons = [skip.get("message") or "no reason given" for skip in suite.iter("skipped")]
+    for case in suite.iter("testcase"):
+        for bad in [*case.iter("failure"), *case.iter("error")]:
+            job.failed.append(f"{case.get('name')}: {(bad.get('message') or 'no message')[:600]}")
     passed = int(suite.get("tests")) - failed - len(reasons)
     if status not in (0, 5) and failed == 0:  # 5: nothing matched -k
         failed = 1
@@ -198,7 +202,8 @@ def run_all(jobs, args):
             report(number, len(jobs), result)
             passed += result[1]
             failed += result[2]
-            failures += [result[0].name] if result[2] else []
+            if result[2]:
+                failures += [f"{result[0].name}: {line}" for line in result[0].failed] or [result[0].name]
             for reason in result[3]:
                 skips.setdefault(reason, []).append(result[0].name)
     return passed, failed, skips, failures

@@ -3,9 +3,11 @@
 An entry is E(name, samples, reference): the operator with its overload, a function that makes (args, kwargs) from a
 Maker, and a function of numpy arrays that says the values. `result` names the result's dtype, `forms` which of
 functional, in-place and out= forms exist. Which dtypes an operator takes and which gradients it has is PyTorch's own
-answer, stored in oracle_data.py.
+answer, stored in oracle_data.py. Operators of later topics stand in table_<topic>.py: `groups(E)` returns {name: [E(...), ...]}.
 """
 import copy
+import glob
+import importlib
 import os
 import re
 
@@ -532,6 +534,8 @@ def drawn():
 
 GROUPS = {f.__name__: f() for f in (arithmetic, functions, choices, comparisons, activation_functions, reductions,
                                     products, views, copies, indexing, losses, creation, drawn)}
+for _path in sorted(glob.glob(os.path.join(os.path.dirname(os.path.abspath(__file__)), "table_*.py"))):
+    GROUPS.update(importlib.import_module(os.path.basename(_path)[:-3]).groups(E))  # more groups, by topic
 TABLE = {entry.name: entry for group in GROUPS.values() for entry in group}
 
 
