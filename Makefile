@@ -30,7 +30,7 @@ export PATH := $(VENV)/bin:$(PATH)
 export CCACHE_NOHASHDIR := 1
 export EMBER_BUILD := $(CURDIR)/$(BUILD)
 
-.PHONY: all venv test demo bench bench-overhead parity lint format asan fault fuzz gen-diff new-op clean help
+.PHONY: all venv test demo bench bench-overhead same-run coverage parity lint format asan fault fuzz gen-diff new-op clean help
 
 all: $(BUILD)/build.ninja  ## build (sets .venv up once)
 	@$(NINJA) -C $(BUILD)
@@ -59,7 +59,7 @@ test: all $(VENV)/.ember-demo  ## every test; last line `N passed, N failed, N s
 	@$(PY) tools/run_tests.py --build $(BUILD) $(ARGS)
 
 demo: all $(VENV)/.ember-demo  ## train a network on handwritten digits
-	@$(PY) examples/python/train_digits.py $(ARGS)
+	@$(PY) -m ember examples/python/train_digits.py $(ARGS)
 
 bench: all  ## speed of whole operators, beside PyTorch (EMBER_ORACLE: a Python that has it)
 	@$(PY) bench/bench_overhead.py $(ARGS)
@@ -68,6 +68,12 @@ bench: all  ## speed of whole operators, beside PyTorch (EMBER_ORACLE: a Python 
 
 bench-overhead: all  ## fixed cost of a call, beside PyTorch (EMBER_ORACLE: a Python that has it)
 	@$(PY) bench/bench_overhead.py $(ARGS)
+
+same-run: all $(VENV)/.ember-demo  ## the examples on PyTorch and on Ember: losses compared step by step
+	@$(PY) tools/same_run.py $(ARGS)
+
+coverage: all  ## PyTorch's public names by namespace and tier: which exist, which are tested
+	@$(PY) tools/coverage.py $(ARGS)
 
 parity: all  ## the same calls in real PyTorch and in Ember; writes docs/parity.md
 	@$(PY) tests/parity/run_samples.py $(ARGS)
