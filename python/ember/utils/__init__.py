@@ -1,6 +1,6 @@
 """Helpers around tensors and modules: hook handles, activation checkpointing."""
 
-_LAZY = ("checkpoint", "hooks")
+_LAZY = ("checkpoint", "data", "hooks")
 
 
 def __getattr__(name):
