@@ -1,8 +1,8 @@
 """Adam, and what AdamW shares with it."""
 
 import ember
-from .optimizer import (Optimizer, _by_kind, _new_step, _real, _restore_steps, _to_scalar,
-                        _use_grad_for_differentiable)
+from .optimizer import (Optimizer, _by_kind, _check_at_least_zero, _check_betas, _check_lr, _new_step, _real,
+                        _restore_steps, _to_scalar, _use_grad_for_differentiable)
 
 __all__ = ["Adam"]
 
@@ -26,15 +26,10 @@ class Adam(Optimizer):
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False, *, foreach=None,
                  maximize=False, capturable=False, differentiable=False, fused=None, decoupled_weight_decay=False):
         _check_tensor_option("lr", lr, capturable, foreach)
-        if lr < 0.0:
-            raise ValueError(f"Invalid learning rate: {lr}")
-        if eps < 0.0:
-            raise ValueError(f"Invalid epsilon value: {eps}")
-        for i in (0, 1):
-            if not 0.0 <= betas[i] < 1.0:
-                raise ValueError(f"Invalid beta parameter at index {i}: {betas[i]}")
-        if weight_decay < 0.0:
-            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        _check_lr(lr)
+        _check_at_least_zero(eps=("epsilon", eps))
+        _check_betas(betas)
+        _check_at_least_zero(weight_decay=("weight_decay", weight_decay))
         if isinstance(betas[0], ember.Tensor) != isinstance(betas[1], ember.Tensor):
             raise ValueError("betas must be either both floats or both Tensors")
         for i in (0, 1):

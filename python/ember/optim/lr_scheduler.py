@@ -16,7 +16,7 @@ from .optimizer import Optimizer
 
 __all__ = ["LRScheduler", "LambdaLR", "MultiplicativeLR", "StepLR", "MultiStepLR", "ConstantLR", "LinearLR",
            "ExponentialLR", "PolynomialLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "SequentialLR",
-           "ChainedScheduler", "ReduceLROnPlateau", "OneCycleLR"]
+           "ChainedScheduler", "ReduceLROnPlateau", "OneCycleLR", "CyclicLR"]
 
 EPOCH_DEPRECATION_WARNING = (
     "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
@@ -706,3 +706,85 @@ class OneCycleLR(LRScheduler):
                 self._set_momentum(group, self._anneal(group[phase["start_momentum"]], group[phase["end_momentum"]],
                                                        pct))
         return values
+
+
+class CyclicLR(LRScheduler):
+    """From base_lr up to max_lr and down again, over and over (L. N. Smith, "Cyclical learning rates", 2015).
+
+    mode: "triangular", "triangular2" (each cycle half as high), "exp_range" (gamma ** steps as high); scale_fn replaces
+    it, a function of the cycle or of the steps (scale_mode). cycle_momentum: momentum goes the other way.
+    """
+
+    def __init__(self, optimizer, base_lr, max_lr, step_size_up=2000, step_size_down=None, mode="triangular", gamma=1.0,
+                 scale_fn=None, scale_mode="cycle", cycle_momentum=True, base_momentum=0.8, max_momentum=0.9,
+                 last_epoch=-1):
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+        self.optimizer = optimizer
+        base_lrs = _per_group("base_lr", optimizer, base_lr)
+        if last_epoch == -1:
+            for group, low in zip(optimizer.param_groups, base_lrs):
+                _set(group, "lr", low)
+        self.max_lrs = _per_group("max_lr", optimizer, max_lr)
+        up, down = float(step_size_up), float(step_size_up if step_size_down is None else step_size_down)
+        self.total_size = up + down
+        self.step_ratio = up / self.total_size
+        if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
+            raise ValueError("mode is invalid and scale_fn is None")
+        self.mode, self.gamma = mode, gamma
+        self._scale_fn_custom = scale_fn
+        self.scale_mode = scale_mode if scale_fn is not None else "iterations" if mode == "exp_range" else "cycle"
+        self.cycle_momentum = cycle_momentum
+        if cycle_momentum:
+            self._init_momentum(base_momentum, max_momentum, last_epoch)
+        super().__init__(optimizer, last_epoch)
+        self.base_lrs = base_lrs
+
+    def _init_momentum(self, base_momentum, max_momentum, last_epoch):
+        optimizer = self.optimizer
+        if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
+            raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
+        self.use_beta1 = "betas" in optimizer.defaults
+        self.base_momentums = _per_group("base_momentum", optimizer, base_momentum)
+        self.max_momentums = _per_group("max_momentum", optimizer, max_momentum)
+        if last_epoch == -1:
+            for group, high, low in zip(optimizer.param_groups, self.max_momentums, self.base_momentums):
+                self._set_momentum(group, high)
+                group["max_momentum"], group["base_momentum"] = high, low
+
+    _set_momentum = OneCycleLR._set_momentum
+
+    def scale_fn(self, x):
+        """How high the cycle (or step) x reaches, of 1."""
+        if self._scale_fn_custom is not None:
+            return self._scale_fn_custom(x)
+        if self.mode == "triangular":
+            return 1.0
+        return 1 / 2.0 ** (x - 1) if self.mode == "triangular2" else self.gamma ** x
+
+    def get_lr(self):
+        self._warn_outside_step()
+        cycle = math.floor(1 + self.last_epoch / self.total_size)
+        x = 1.0 + self.last_epoch / self.total_size - cycle
+        height = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
+        height *= self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
+        if self.cycle_momentum:
+            for group, low, high in zip(self.optimizer.param_groups, self.base_momentums, self.max_momentums):
+                self._set_momentum(group, high - (high - low) * height)
+        return [low + (high - low) * height for low, high in zip(self.base_lrs, self.max_lrs)]
+
+    def state_dict(self):
+        """Everything but the optimizer; of scale_fn an object's attributes, of a function nothing."""
+        state = super().state_dict()
+        fn = state.pop("_scale_fn_custom")
+        plain = fn is None or isinstance(fn, types.FunctionType)
+        state["_scale_fn_custom"] = None if plain else fn.__dict__.copy()
+        return state
+
+    def load_state_dict(self, state_dict):
+        """Take over what state_dict() gave."""
+        state = dict(state_dict)
+        kept = state.pop("_scale_fn_custom", None)
+        super().load_state_dict(state)
+        if kept is not None:
+            self._scale_fn_custom.__dict__.update(kept)

@@ -46,7 +46,7 @@ def _use_grad_for_differentiable(step):
     """step, recorded by autograd only if the optimizer is differentiable."""
     def use_grad(self, *args, **kwargs):
         prev = ember.is_grad_enabled()
-        ember._C._set_grad_enabled(self.defaults["differentiable"])
+        ember._C._set_grad_enabled(self.defaults.get("differentiable", False))
         try:
             return step(self, *args, **kwargs)
         finally:
@@ -340,3 +340,75 @@ class Optimizer:
         if not seen.isdisjoint(ids):
             raise ValueError("some parameters appear in more than one parameter group")
         self.param_groups.append(param_group)
+
+
+def _check_lr(lr):
+    if isinstance(lr, ember.Tensor) and lr.numel() != 1:
+        raise ValueError("Tensor lr must be 1-element")
+    if not 0.0 <= lr:
+        raise ValueError(f"Invalid learning rate: {lr}")
+
+
+def _check_at_least_zero(**options):
+    """Complaints about options that must not be negative: {option: (PyTorch's words for it, value)}."""
+    for words, value in options.values():
+        if not 0.0 <= value:
+            raise ValueError(f"Invalid {words} value: {value}")
+
+
+def _check_betas(betas):
+    for i in (0, 1):
+        if not 0.0 <= betas[i] < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {i}: {betas[i]}")
+
+
+class EachParameter(Optimizer):
+    """Base of optimizers whose rule is written with plain operators, one parameter after the other.
+
+    A class gives _start(group, p), the state before the first step, and _update(group, p, grad, state), the step.
+    With differentiable=True autograd records the step, and a rule must not write what an earlier operator saved.
+    Complex parameters are updated as pairs of reals where `_complex_as_pairs` says so: rules write their state in place.
+    """
+
+    _options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}  # of old checkpoints
+    _complex_as_pairs = True
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        for group in self.param_groups:
+            for name, value in self._options.items():
+                group.setdefault(name, value)
+            _restore_steps(self, group)
+
+    @_use_grad_for_differentiable
+    def step(self, closure=None):
+        """Update every parameter that has a gradient. Returns closure()'s loss, or None."""
+        loss = None
+        if closure is not None:
+            with ember.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            maximize = group.get("maximize", False)
+            for p in group["params"]:
+                grad = p.grad
+                if grad is None:
+                    continue
+                state = self.state[p]
+                if not state:
+                    state.update(self._start(group, p))
+                if maximize:
+                    grad = -grad
+                if self._complex_as_pairs and p.is_complex():
+                    pairs = {name: _pair(value) for name, value in state.items()}
+                    self._update(group, ember.view_as_real(p), ember.view_as_real(grad), pairs)
+                else:
+                    self._update(group, p, grad, state)
+        return loss
+
+
+def _pair(value):
+    return ember.view_as_real(value) if isinstance(value, ember.Tensor) and value.is_complex() else value
+
+
+def _zeros(p):
+    return ember.zeros_like(p, memory_format=ember.preserve_format)

@@ -1,7 +1,8 @@
 """Stochastic gradient descent."""
 
 import ember
-from .optimizer import Optimizer, _by_kind, _real, _to_scalar, _use_grad_for_differentiable
+from .optimizer import (Optimizer, _by_kind, _check_at_least_zero, _check_lr, _real, _to_scalar,
+                        _use_grad_for_differentiable)
 
 __all__ = ["SGD"]
 
@@ -15,14 +16,8 @@ class SGD(Optimizer):
 
     def __init__(self, params, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, *, maximize=False,
                  foreach=None, differentiable=False, fused=None):
-        if isinstance(lr, ember.Tensor) and lr.numel() != 1:
-            raise ValueError("Tensor lr must be 1-element")
-        if lr < 0.0:
-            raise ValueError(f"Invalid learning rate: {lr}")
-        if momentum < 0.0:
-            raise ValueError(f"Invalid momentum value: {momentum}")
-        if weight_decay < 0.0:
-            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        _check_lr(lr)
+        _check_at_least_zero(momentum=("momentum", momentum), weight_decay=("weight_decay", weight_decay))
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         super().__init__(params, {
