@@ -30,7 +30,7 @@ export PATH := $(VENV)/bin:$(PATH)
 export CCACHE_NOHASHDIR := 1
 export EMBER_BUILD := $(CURDIR)/$(BUILD)
 
-.PHONY: all venv test demo bench bench-overhead same-run coverage parity lint format asan fault fuzz gen-diff new-op clean help
+.PHONY: all venv test demo bench bench-overhead bench-pointwise same-run coverage parity lint format asan fault fuzz gen-diff new-op clean help
 
 all: $(BUILD)/build.ninja  ## build (sets .venv up once)
 	@$(NINJA) -C $(BUILD)
@@ -62,7 +62,9 @@ demo: all $(VENV)/.ember-demo  ## train a network on handwritten digits
 	@$(PY) -m ember examples/python/train_digits.py $(ARGS)
 
 bench: all  ## speed of whole operators, beside PyTorch (EMBER_ORACLE: a Python that has it)
-	@$(PY) bench/bench_overhead.py $(ARGS)
+	@$(PY) bench/bench_torchlike.py $(ARGS)
+
+bench-pointwise: all  ## speed of loops and products, and what importing costs
 	@$(PY) bench/bench_pointwise.py $(ARGS)
 	@$(PY) bench/bench_start.py
 

@@ -42,17 +42,26 @@ static void NAME(adam)(const em_optim_args *a, int64_t n, void *param, void *gra
           take1 = (T)(1 - a->beta1), take2 = (T)(1 - a->beta2), size = (T)-a->step_size, eps = (T)a->eps,
           root = (T)a->correction2_sqrt;
   const bool near = take1 < (T)0.5;  // lerp measures from its nearer end
-  for (int64_t i = 0; i < n; i++) {
-    T x = p[i] * shrink, d = STEP_GRAD(g[i], x), away = d - m[i];
-    m[i] = near ? m[i] + take1 * away : d - away * beta1;
-    v[i] = v[i] * beta2 + take2 * d * d;
-    T second = v[i];
-    if (top != NULL) {
-      // maximum() passes nan on
-      second = top[i] = top[i] > second || top[i] != top[i] ? top[i] : second;
+// Both loops do the same; the one without maxima has no pointer that may be absent, and so vectorises.
+#define ADAM_MOMENTS                                                   \
+  T x = p[i] * shrink, d = STEP_GRAD(g[i], x), away = d - m[i];        \
+  m[i] = near ? m[i] + take1 * away : d - away * beta1;                \
+  T second = v[i] = v[i] * beta2 + take2 * d * d;
+#define ADAM_MOVE p[i] = x + size * m[i] / (SQRT(second) / root + eps);
+  if (top == NULL) {
+    for (int64_t i = 0; i < n; i++) {
+      ADAM_MOMENTS
+      ADAM_MOVE
     }
-    p[i] = x + size * m[i] / (SQRT(second) / root + eps);
+    return;
   }
+  for (int64_t i = 0; i < n; i++) {
+    ADAM_MOMENTS
+    second = top[i] = top[i] > second || top[i] != top[i] ? top[i] : second;  // maximum() passes nan on
+    ADAM_MOVE
+  }
+#undef ADAM_MOMENTS
+#undef ADAM_MOVE
 }
 #undef STEP_GRAD
 #undef T
