@@ -78,6 +78,20 @@ static PyObject *s_resizable(PyObject *o, PyObject *Py_UNUSED(none)) { return Py
 static PyObject *s_is_shared(PyObject *o, PyObject *Py_UNUSED(none)) {
   return PyBool_FromLong(S(o)->flags & EM_STORAGE_SHARED);
 }
+// The strategy (ember.multiprocessing.set_sharing_strategy) is Python's.
+static PyObject *ask_reductions(const char *name, PyObject *arg) {
+  PyObject *module = PyImport_ImportModule("ember.multiprocessing.reductions");
+  PyObject *r = module == NULL ? NULL : PyObject_CallMethod(module, name, "O", arg);
+  Py_XDECREF(module);
+  return r;
+}
+static PyObject *s_share_memory(PyObject *o, PyObject *Py_UNUSED(none)) { return ask_reductions("share", o); }
+static PyObject *s_new_shared(PyObject *Py_UNUSED(type), PyObject *args, PyObject *kw) {
+  static char *names[] = {"size", "device", NULL};
+  PyObject *size, *device = NULL;
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "O|$O:_new_shared", names, &size, &device)) return NULL;
+  return ask_reductions("new_shared", size);
+}
 static PyObject *s_self(PyObject *o, PyObject *Py_UNUSED(none)) { return Py_NewRef(o); }
 static PyObject *s_device(PyObject *o, void *Py_UNUSED(c)) { return em_py_device_new(S(o)->device); }
 static PyObject *s_cdata(PyObject *o, void *Py_UNUSED(c)) { return PyLong_FromVoidPtr(S(o)); }
@@ -183,6 +197,9 @@ static PyMethodDef methods[] = {{"nbytes", s_nbytes, METH_NOARGS, NULL},
                                 {"element_size", s_element_size, METH_NOARGS, NULL},
                                 {"resizable", s_resizable, METH_NOARGS, NULL},
                                 {"is_shared", s_is_shared, METH_NOARGS, NULL},
+                                {"share_memory_", s_share_memory, METH_NOARGS, NULL},
+                                {"_new_shared", (PyCFunction)(void *)s_new_shared,
+                                 METH_VARARGS | METH_KEYWORDS | METH_CLASS, NULL},
                                 {"untyped", s_self, METH_NOARGS, NULL},
                                 {"cpu", s_self, METH_NOARGS, NULL},
                                 {"resize_", s_resize, METH_O, NULL},

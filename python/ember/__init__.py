@@ -39,6 +39,7 @@ _LAZY = {
     "library",
     "linalg",
     "memory",
+    "multiprocessing",
     "nn",
     "ops",
     "optim",

@@ -8,11 +8,37 @@ from importlib.machinery import ModuleSpec
 import ember
 
 
+# Modules of multiprocessing that start a fresh Python. They are imported when one is started for the first time.
+_STARTERS = ("multiprocessing.popen_spawn_posix", "multiprocessing.popen_forkserver")
+
+
+class _AsTorch:
+    """In the data that a fresh process is given: it calls as_torch() when read, before the program's own modules."""
+
+    def __reduce__(self):
+        return as_torch, ()
+
+
+def _tell_children():
+    from multiprocessing import spawn
+    ask = spawn.get_preparation_data
+    if getattr(ask, "_ember", False):
+        return
+
+    def get_preparation_data(name):
+        return {"ember": _AsTorch(), **ask(name)}
+
+    get_preparation_data._ember = True
+    spawn.get_preparation_data = get_preparation_data
+
+
 class _Alias:
     """Finds torch.x.y as the very module ember.x.y, imported when first asked for."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
+        if name in _STARTERS:
+            _tell_children()
         if name == "torch":
             return ModuleSpec(name, _Alias, is_package=True)
         if not name.startswith("torch."):
@@ -45,5 +71,7 @@ def as_torch():
                            f"{getattr(present, '__file__', 'an unknown place')}")
     if _Alias not in sys.meta_path:
         sys.meta_path.insert(0, _Alias)
+        if any(name in sys.modules for name in _STARTERS):
+            _tell_children()
     sys.modules["torch"] = ember
     return ember

@@ -183,7 +183,10 @@ def is_shared(self):
 
 @method
 def share_memory_(self):
-    """Accepted: a forked child shares pages copy-on-write; nothing is moved."""
+    """Move the bytes to shared memory: other processes that get this tensor see them, and their changes."""
+    from .multiprocessing.reductions import share
+    if not self.is_meta:
+        share(self.untyped_storage())
     return self
 
 

@@ -85,3 +85,37 @@ def _set_obj_state(obj, state):
         for name, value in (held or {}).items():
             setattr(obj, name, value)
     return obj
+
+
+# ---------------------------------------------------------------- exceptions from other processes
+class KeyErrorMessage(str):
+    """Text that a KeyError shows as it is: KeyError shows the repr of its argument."""
+
+    __slots__ = ()
+
+    def __repr__(self):
+        return str(self)
+
+
+class ExceptionWrapper:
+    """An exception with its traceback as text, to be raised again elsewhere."""
+
+    def __init__(self, exc_info=None, where="in background"):
+        import sys
+        import traceback
+        exc_type, value, trace = sys.exc_info() if exc_info is None else exc_info
+        self.exc_type = exc_type
+        self.exc_msg = "".join(traceback.format_exception(exc_type, value, trace))  # text only: frames hold the world
+        self.where = where
+
+    def reraise(self):
+        """Raise an exception of the same class, or a RuntimeError where the class wants other arguments than a text."""
+        text = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
+        if self.exc_type is KeyError:
+            raise KeyError(KeyErrorMessage(text))
+        named = {"message": text} if getattr(self.exc_type, "message", None) else None
+        try:
+            error = self.exc_type(text) if named is None else self.exc_type(**named)
+        except Exception:
+            error = RuntimeError(text)
+        raise error from None

@@ -58,6 +58,12 @@ class TypedStorage:
     def is_shared(self):
         return self._untyped_storage.is_shared()
 
+    def share_memory_(self):
+        self._untyped_storage.share_memory_()
+        return self
+
+    _share_memory_ = share_memory_
+
     def __getitem__(self, index):
         return self._tensor()[index].item() if isinstance(index, int) else TypedStorage(
             wrap_storage=self._tensor()[index].clone().untyped_storage(), dtype=self.dtype)

@@ -1,6 +1,7 @@
 // storage.c: blocks of bytes with a shared version counter.
 #include "storage.h"
 #include <string.h>
+#include "storage_shared.h"
 
 _Static_assert(sizeof(em_storage) == 64, "the bytes after an inline header must stay 64-byte aligned");
 
@@ -53,6 +54,7 @@ static void free_header(em_storage *s, size_t block) {
 }
 void em_storage_free(em_storage *s) {
   size_t block = sizeof *s;
+  if (s->flags & EM_STORAGE_SHARED) block = em_priv_shared_header(s);
   if (s->flags & EM_STORAGE_INLINE) block = s->capacity;
   else if (s->deleter != NULL) s->deleter(s->context, s->data);
   else em_bytes_free(s->data, s->capacity);

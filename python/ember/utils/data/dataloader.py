@@ -167,7 +167,7 @@ class DataLoader(Generic[_T_co]):
     def __iter__(self):
         if not (self.persistent_workers and self.num_workers > 0):
             return self._get_iterator()
-        if self._iterator is None:
+        if self._iterator is None or self._iterator._shutdown:
             self._iterator = self._get_iterator()
         else:
             self._iterator._reset(self)
