@@ -105,4 +105,12 @@ EM_PRIV em_status formula_cat(em_tensor *grad, em_ints lengths, int64_t dim, em_
 EM_PRIV em_status formula_masked_select(em_tensor *grad, em_ints sizes, em_tensor *mask, em_tensor **out);
 EM_PRIV em_status formula_take(em_tensor *grad, em_ints sizes, em_tensor *index, em_tensor **out);
 EM_PRIV em_status formula_dropout(em_tensor *grad, em_tensor *mask, double p, em_opt_bool train, em_tensor **out);
+
+// --- convolutions (formulas_conv.c)
+EM_PRIV em_status formula_convolution(em_tensor *grad, em_tensor *input, em_tensor *weight, em_ints stride, em_ints padding,
+                                      em_ints dilation, bool transposed, em_ints output_padding, int64_t groups, em_bools mask,
+                                      em_tensor **ginput, em_tensor **gweight, em_tensor **gbias);
+EM_PRIV em_status formula_convolution_second(em_tensors grads, em_tensor *grad_output, em_tensor *input, em_tensor *weight, em_ints stride,
+                                             em_ints padding, em_ints dilation, bool transposed, em_ints output_padding, int64_t groups,
+                                             em_bools mask, em_tensor **ggrad, em_tensor **ginput, em_tensor **gweight);
 #endif

@@ -1,7 +1,7 @@
 """Networks: Module, layers, losses, initial values. Names and behaviour of torch.nn."""
 
-from .parameter import Buffer, Parameter
+from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 from .modules import *
 from . import functional, init, modules, utils
 
-__all__ = ["Parameter", "Buffer", *modules.__all__]
+__all__ = ["Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer", *modules.__all__]

@@ -13,6 +13,10 @@ from ._norm import vector_norm
 # Operators that need nothing from Python: bound once here, or when first asked for.
 linear = _C._nn.linear
 gelu = _C._nn.gelu
+conv1d, conv2d, conv3d = ember.conv1d, ember.conv2d, ember.conv3d
+conv_transpose1d, conv_transpose2d, conv_transpose3d = (ember.conv_transpose1d, ember.conv_transpose2d,
+                                                        ember.conv_transpose3d)
+conv_tbc = ember.conv_tbc
 
 _LATER = {"softplus": "_nn", "relu_": ""}
 

@@ -5,7 +5,8 @@ from collections import OrderedDict
 import ember
 from ember import _C
 
-__all__ = ["Parameter", "Buffer"]
+__all__ = ["Parameter", "UninitializedParameter", "is_lazy", "Buffer", "UninitializedBuffer",
+           "UninitializedTensorMixin"]
 
 
 class _ParameterMeta(type(ember.Tensor)):
@@ -83,3 +84,78 @@ class Buffer(ember.Tensor, metaclass=_BufferMeta):
         return t
 
     __torch_function__ = _C._disabled_torch_function_impl
+
+
+# ---- without a shape yet -------------------------------------------------------------------------------------
+
+
+class UninitializedTensorMixin:
+    """A tensor of lazy modules: it has a dtype and a device, and no shape until materialize()."""
+
+    _allowed_methods = [ember.Tensor.__hash__, ember.Tensor.size, ember.Tensor.copy_, ember.Tensor.is_complex,
+                        ember.Tensor.is_floating_point, ember.Tensor.half, ember.Tensor.float, ember.Tensor.double,
+                        ember.Tensor.char, ember.Tensor.short, ember.Tensor.int, ember.Tensor.long,
+                        ember.Tensor.cuda, ember.Tensor.cpu, ember.Tensor.to, ember.Tensor.get_device]
+
+    def materialize(self, shape, device=None, dtype=None):
+        """Become an ordinary parameter or buffer of this shape, with undefined values."""
+        self.data = ember.empty(shape, device=self.data.device if device is None else device,
+                                dtype=self.data.dtype if dtype is None else dtype)
+        self.__class__ = self.cls_to_become
+
+    @property
+    def shape(self):
+        raise RuntimeError("Can't access the shape of an uninitialized parameter or buffer. This error usually happens "
+                           "in `load_state_dict` when trying to load an uninitialized parameter into an initialized "
+                           "one. Call `forward` to initialize the parameters before accessing their attributes.")
+
+    def share_memory_(self):
+        raise RuntimeError("Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize "
+                           "the parameters before calling `module.share_memory()`.")
+
+    def __repr__(self):
+        return f"<{self.__class__.__name__}>"
+
+    def __reduce_ex__(self, proto):
+        return self.__class__, (self.requires_grad,)
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        # What needs no shape passes, and so do the getters of properties.
+        if func in cls._allowed_methods or func.__class__.__name__ == "method-wrapper":
+            return super().__torch_function__(func, types, args, {} if kwargs is None else kwargs)
+        raise ValueError(f"Attempted to use an uninitialized parameter in {func}. This error happens when you are using "
+                         f"a `LazyModule` or explicitly manipulating `torch.nn.parameter.{cls.__name__}` objects. When "
+                         "using LazyModules Call `forward` with a dummy batch to initialize the parameters before "
+                         "calling torch functions")
+
+
+def is_lazy(param):
+    """Whether it is an UninitializedParameter or UninitializedBuffer."""
+    return isinstance(param, UninitializedTensorMixin)
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
+    """A Parameter whose shape comes later: materialize(shape)."""
+
+    cls_to_become = Parameter
+
+    def __new__(cls, requires_grad=True, device=None, dtype=None):
+        return ember.Tensor._make_subclass(cls, ember.empty(0, device=device, dtype=dtype), requires_grad)
+
+    def __deepcopy__(self, memo):
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.requires_grad, self.data.device, self.data.dtype)
+        return memo[id(self)]
+
+
+class UninitializedBuffer(UninitializedTensorMixin, ember.Tensor):
+    """A buffer whose shape comes later: materialize(shape)."""
+
+    cls_to_become = ember.Tensor
+
+    def __new__(cls, requires_grad=False, device=None, dtype=None, persistent=True):
+        made = ember.Tensor._make_subclass(cls, ember.empty(0, device=device, dtype=dtype), requires_grad)
+        made.persistent = persistent
+        made._is_buffer = True
+        return made

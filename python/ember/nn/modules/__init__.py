@@ -2,8 +2,10 @@
 
 from .activation import *  # noqa: F403
 from .container import *  # noqa: F403
+from .conv import *  # noqa: F403
 from .dropout import *  # noqa: F403
 from .flatten import *  # noqa: F403
+from .lazy import LazyModuleMixin  # noqa: F401
 from .linear import *  # noqa: F403
 from .loss import *  # noqa: F403
 from .module import Module

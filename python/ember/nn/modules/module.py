@@ -11,7 +11,7 @@ from ._global_hooks import (WrappedHook, register_module_backward_hook, register
                             register_module_forward_hook, register_module_forward_pre_hook,
                             register_module_full_backward_hook, register_module_full_backward_pre_hook,
                             register_module_module_registration_hook, register_module_parameter_registration_hook)
-from ..parameter import Buffer, Parameter
+from ..parameter import Buffer, Parameter, is_lazy
 
 __all__ = ["Module", "register_module_forward_pre_hook", "register_module_forward_hook",
            "register_module_full_backward_pre_hook", "register_module_backward_hook",
@@ -823,9 +823,10 @@ class Module:
             error_msgs.append(f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like '
                               f"object from checkpoint but received {type(value)}")
             return
-        if param.dim() == 0 and value.dim() == 1 and value.shape[0] == 1:
+        lazy = is_lazy(param)
+        if not lazy and len(param.shape) == 0 and len(value.shape) == 1 and value.shape[0] == 1:
             value = value[0]  # Checkpoints from before scalars existed.
-        if value.shape != param.shape:
+        if not lazy and value.shape != param.shape:
             error_msgs.append(f"size mismatch for {key}: copying a param with shape {value.shape} from checkpoint, "
                               f"the shape in current model is {param.shape}.")
             return

@@ -1,0 +1,51 @@
+"""What layers share: numbers spread to tuples, and state_dict keys."""
+
+from collections.abc import Iterable
+from itertools import repeat
+
+__all__ = ["consume_prefix_in_state_dict_if_present"]
+
+
+def _ntuple(n, name="parse"):
+    """A function that makes n equal values of one, and a tuple of an iterable, whatever its length."""
+    def parse(x):
+        if isinstance(x, Iterable):
+            return tuple(x)
+        return tuple(repeat(x, n))
+
+    parse.__name__ = name
+    return parse
+
+
+_single = _ntuple(1, "_single")
+_pair = _ntuple(2, "_pair")
+_triple = _ntuple(3, "_triple")
+_quadruple = _ntuple(4, "_quadruple")
+
+
+def _reverse_repeat_tuple(t, n):
+    """(a, b) as (b, b, a, a) for n = 2: a padding per dimension in the order that F.pad takes."""
+    return tuple(x for x in reversed(t) for _ in range(n))
+
+
+def _list_with_default(out_size, defaults):
+    """out_size with its None entries filled from the end of defaults."""
+    if isinstance(out_size, (int,)):
+        return out_size
+    if len(defaults) <= len(out_size):
+        raise ValueError(f"Input dimension should be at least {len(out_size) + 1}")
+    return [v if v is not None else d for v, d in zip(out_size, defaults[-len(out_size):])]
+
+
+def consume_prefix_in_state_dict_if_present(state_dict, prefix):
+    """Strip prefix (such as 'module.') from the keys of state_dict and of its metadata, in place."""
+    for key in list(state_dict.keys()):
+        if key.startswith(prefix):
+            state_dict[key[len(prefix):]] = state_dict.pop(key)
+    if hasattr(state_dict, "_metadata"):
+        for key in list(state_dict._metadata.keys()):
+            # The root's own entry is '', a prefix without its dot stands for it.
+            if key == "":
+                continue
+            value = state_dict._metadata.pop(key)
+            state_dict._metadata[key.replace(prefix, "") if key != prefix.replace(".", "") else ""] = value
