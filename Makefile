@@ -30,7 +30,7 @@ export PATH := $(VENV)/bin:$(PATH)
 export CCACHE_NOHASHDIR := 1
 export EMBER_BUILD := $(CURDIR)/$(BUILD)
 
-.PHONY: all venv test demo bench bench-overhead bench-pointwise same-run coverage parity lint format asan fault fuzz gen-diff new-op clean help
+.PHONY: all venv test demo bench bench-overhead bench-pointwise same-run coverage proofs parity lint format asan fault fuzz gen-diff new-op clean help
 
 all: $(BUILD)/build.ninja  ## build (sets .venv up once)
 	@$(NINJA) -C $(BUILD)
@@ -79,6 +79,9 @@ coverage: all  ## PyTorch's public names by namespace and tier: which exist, whi
 
 parity: all  ## the same calls in real PyTorch and in Ember; writes docs/parity.md
 	@$(PY) tests/parity/run_samples.py $(ARGS)
+
+proofs: all $(VENV)/.ember-demo  ## five programs that show how the machine works
+	@for proof in proofs/*.py; do echo "== $$proof"; $(PY) $$proof || exit 1; done
 
 lint: | $(VENV)/.ember-dev  ## include arrows, sizes, headers that stand alone, names that exist
 	@$(PY) tools/lint.py $(ARGS)
