@@ -29,6 +29,7 @@ RESULTS = {
     "truth": lambda d: "uint8" if d == "uint8" else "bool",
     "double": lambda d: "complex128" if kind(d) == "complex" else "float64",
     "complex": lambda d: {"float32": "complex64", "float64": "complex128"}.get(d, d),
+    "statistic": lambda d: d if d == "float64" else "float32",
     "int_of_bool": lambda d: "int64" if d == "bool" else d,
 }
 

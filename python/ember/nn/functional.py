@@ -9,6 +9,7 @@ from ember.overrides import (handle_torch_function, has_torch_function_unary,
                              has_torch_function_variadic)
 from . import _reduction as _Reduction
 from ._norm import vector_norm
+from ._normalization import *  # noqa: F403
 
 # Operators that need nothing from Python: bound once here, or when first asked for.
 linear = _C._nn.linear
