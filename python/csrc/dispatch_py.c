@@ -524,9 +524,41 @@ static PyObject *autocast_set(PyObject *Py_UNUSED(m), PyObject *args) {  // (ena
 static PyObject *autocast_get(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) {  // -> (enabled, dtype)
   return Py_BuildValue("NN", PyBool_FromLong(em_autocast_enabled()), em_py_dtype_new_ref(em_autocast_dtype()));
 }
+static PyObject *autocast_enter(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) {
+  return PyLong_FromLong(em_autocast_enter());
+}
+static PyObject *autocast_leave(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) {
+  return PyLong_FromLong(em_autocast_leave());
+}
+static PyObject *autocast_keeps(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) {
+  return PyBool_FromLong(em_autocast_cache_enabled());
+}
+static PyObject *autocast_keep(PyObject *Py_UNUSED(m), PyObject *on) {
+  int yes = PyObject_IsTrue(on);
+  if (yes < 0) return NULL;
+  em_autocast_cache_enable(yes);
+  Py_RETURN_NONE;
+}
+static PyObject *autocast_forget(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) {
+  em_autocast_cache_clear();
+  Py_RETURN_NONE;
+}
+static PyObject *autocast_policy(PyObject *Py_UNUSED(m), PyObject *args) {
+  const char *name, *overload = "";
+  if (!PyArg_ParseTuple(args, "s|s", &name, &overload)) return NULL;
+  const char *policy = em_autocast_policy(name, overload);
+  if (policy == NULL) Py_RETURN_NONE;
+  return PyUnicode_FromString(policy);
+}
 
 static PyMethodDef functions[] = {{"_autocast_set", autocast_set, METH_VARARGS, NULL},
                                   {"_autocast_get", autocast_get, METH_NOARGS, NULL},
+                                  {"_autocast_policy", autocast_policy, METH_VARARGS, NULL},
+                                  {"autocast_increment_nesting", autocast_enter, METH_NOARGS, NULL},
+                                  {"autocast_decrement_nesting", autocast_leave, METH_NOARGS, NULL},
+                                  {"is_autocast_cache_enabled", autocast_keeps, METH_NOARGS, NULL},
+                                  {"set_autocast_cache_enabled", autocast_keep, METH_O, NULL},
+                                  {"clear_autocast_cache", autocast_forget, METH_NOARGS, NULL},
                                   {"_impl", f_impl, METH_VARARGS, NULL},
                                   {"_fallback", f_fallback, METH_VARARGS, NULL},
                                   {"_define", f_define, METH_O, NULL},

@@ -35,6 +35,7 @@ _LAZY = {
     "amp",
     "autograd",
     "backends",
+    "cpu",
     "cuda",
     "library",
     "linalg",
@@ -79,6 +80,12 @@ _FROM = {  # name: the module that has it
     "is_autocast_enabled": "amp",
     "set_autocast_dtype": "amp",
     "set_autocast_enabled": "amp",
+    "get_autocast_cpu_dtype": "amp.autocast_mode",
+    "get_autocast_gpu_dtype": "amp.autocast_mode",
+    "is_autocast_cpu_enabled": "amp.autocast_mode",
+    "set_autocast_cpu_dtype": "amp.autocast_mode",
+    "set_autocast_cpu_enabled": "amp.autocast_mode",
+    "set_autocast_gpu_dtype": "amp.autocast_mode",
     "TypedStorage": "storage",
 }
 for _name in ("Float", "Double", "Half", "BFloat16", "Int", "Long", "Short", "Char", "Byte", "Bool"):

@@ -38,3 +38,10 @@ def _no_device(*args, **kwargs):
 
 current_device = synchronize = get_device_name = get_device_properties = set_device = current_stream = _no_device
 memory_allocated = max_memory_allocated = memory_reserved = reset_peak_memory_stats = _no_device
+
+
+def __getattr__(name):
+    if name == "amp":
+        import importlib
+        return importlib.import_module(".amp", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
