@@ -36,6 +36,11 @@ def _slice(T, x, dim=0, start=None, end=None, step=1):
     return x[(slice(None),) * (dim % x.dim()) + (slice(start, end, step),)]
 
 
+def _max_pool2d_backward(T, grad, x, kernel_size=(), stride=(), padding=(0,), dilation=(1,), ceil_mode=False, **kw):
+    indices = T.nn.functional.max_pool2d_with_indices(x, kernel_size, stride, padding, dilation, ceil_mode)[1]
+    return T.ops.aten.max_pool2d_with_indices_backward(grad, x, kernel_size, stride, padding, dilation, ceil_mode, indices)
+
+
 SPECIAL = {
     "where": _where,
     "embedding": _embedding,
@@ -46,6 +51,7 @@ SPECIAL = {
     "uniform_": _clone_then("uniform_"),
     "normal_": _clone_then("normal_"),
     "slice": _slice,
+    "max_pool2d_backward": _max_pool2d_backward,
 }
 
 

@@ -10,6 +10,7 @@ from ember.overrides import (handle_torch_function, has_torch_function_unary,
 from . import _reduction as _Reduction
 from ._norm import vector_norm
 from ._normalization import *  # noqa: F403
+from ._pooling import *  # noqa: F401, F403
 
 # Operators that need nothing from Python: bound once here, or when first asked for.
 linear = _C._nn.linear
@@ -18,6 +19,7 @@ conv1d, conv2d, conv3d = ember.conv1d, ember.conv2d, ember.conv3d
 conv_transpose1d, conv_transpose2d, conv_transpose3d = (ember.conv_transpose1d, ember.conv_transpose2d,
                                                         ember.conv_transpose3d)
 conv_tbc = ember.conv_tbc
+pad = _C._nn.pad
 
 _LATER = {"softplus": "_nn", "relu_": ""}
 

@@ -12,6 +12,8 @@ from .linear import *  # noqa: F403
 from .loss import *  # noqa: F403
 from .module import Module
 from .normalization import *  # noqa: F403
+from .padding import *  # noqa: F403
+from .pooling import *  # noqa: F403
 from .sparse import *  # noqa: F403
 
 __all__ = [_name for _name, _value in list(globals().items()) if isinstance(_value, type) and issubclass(_value, Module)]

@@ -1,0 +1,34 @@
+// formulas_pooling.c: helpers of derivatives_pooling.yaml and derivatives_padding.yaml.
+#include "formulas.h"
+#include "gen_ops.h"
+
+static void drop(em_tensor **t) { em_tensor_release(*t); }
+#define OWN __attribute__((cleanup(drop))) em_tensor *
+
+// What a pool whose maxima lie at `indices` takes from `grad`, plane by plane.
+em_status formula_pooled(em_tensor *grad, em_tensor *indices, int64_t spatial, em_tensor **out) {
+  if (indices->numel == 0)
+    return em_call_new_zeros(grad, (em_ints){indices->sizes, indices->ndim}, EM_DTYPE_NONE, -1, EM_DEVICE_NONE, -1, out);
+  int64_t sizes[EM_MAX_DIMS];
+  const int planes = grad->ndim - (int)spatial;
+  for (int d = 0; d < planes; d++) sizes[d] = grad->sizes[d];
+  sizes[planes] = -1;
+  OWN flat = NULL;
+  OWN at = NULL;
+  OWN picked = NULL;
+  EM_PASS(em_call_reshape(grad, (em_ints){sizes, planes + 1}, &flat));
+  EM_PASS(em_call_reshape(indices, (em_ints){sizes, planes + 1}, &at));
+  EM_PASS(em_call_gather(flat, -1, at, false, &picked));
+  return em_call_view(picked, (em_ints){indices->sizes, indices->ndim}, out);
+}
+// The adaptive average pool to the last sizes of `sizes`.
+em_status formula_adaptive_avg(em_tensor *grad, em_ints sizes, int64_t spatial, em_tensor **out) {
+  const em_ints last = {sizes.p + sizes.n - spatial, spatial};
+  return spatial == 2 ? em_call__adaptive_avg_pool2d(grad, last, out) : em_call__adaptive_avg_pool3d(grad, last, out);
+}
+// Padding's inverse: padding by as much less.
+em_status formula_unpad(em_tensor *grad, em_ints pad, em_tensor **out) {
+  int64_t back[2 * EM_MAX_DIMS];
+  for (int64_t i = 0; i < pad.n; i++) back[i] = -pad.p[i];
+  return em_call_constant_pad_nd(grad, (em_ints){back, pad.n}, em_scalar_int(0), out);
+}
