@@ -18,9 +18,9 @@ import time
 import xml.etree.ElementTree as ElementTree
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-PYTEST_GROUPS = ["py", "ops", "seams", "gen", "fault"]
+PYTEST_GROUPS = ["py", "ops", "files", "seams", "gen", "fault"]
 GROUPS = ["c"] + PYTEST_GROUPS + ["examples", "docs"]
-ASAN_GROUPS = ["c", "seams", "ops"]
+ASAN_GROUPS = ["c", "seams", "ops", "files"]
 SKIP = 77  # the exit status by which a program says "skipped"; the reason is its last line
 
 

@@ -210,6 +210,8 @@ int em_py_shared_init(PyObject *module);     // storage_shared_py.c
 PyObject *em_py_storage_of(em_storage *s);   // the one Python object of a storage (retains)
 em_storage *em_py_to_storage(PyObject *o);   // borrowed; NULL with TypeError
 int em_py_generator_init(PyObject *module);  // generator.c
+int em_py_files_init(PyObject *module);      // files_py.c
+int em_py_unpickle_init(PyObject *module);   // unpickle_py.c
 bool em_py_is_generator(PyObject *o);
 struct em_generator *em_py_to_generator(PyObject *o);
 PyObject *em_py_generator_new_ref(struct em_generator *g);

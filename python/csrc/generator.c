@@ -96,10 +96,12 @@ static PyObject *g_device(PyObject *Py_UNUSED(o), void *Py_UNUSED(c)) {
   return em_py_device_new((em_device){EM_DEVICE_CPU, -1});
 }
 static PyObject *g_reduce(PyObject *o, PyObject *Py_UNUSED(none)) {
-  PyObject *state = g_get_state(o, NULL);
-  return state == NULL ? NULL : Py_BuildValue("(O()N)", Py_TYPE(o), state);
+  // As PyTorch: the class with its device, then (initial seed, philox offset, state).
+  PyObject *state = g_get_state(o, NULL), *seed = g_initial_seed(o, NULL), *device = g_device(o, NULL);
+  return Py_BuildValue("(O(N)(NON))", Py_TYPE(o), device, seed, Py_None, state);
 }
 static PyObject *g_setstate(PyObject *o, PyObject *state) {
+  if (PyTuple_Check(state) && PyTuple_GET_SIZE(state) == 3) state = PyTuple_GET_ITEM(state, 2);
   PyObject *r = g_set_state(o, state);
   Py_XDECREF(r);
   if (r == NULL) return NULL;
@@ -116,7 +118,7 @@ static PyMethodDef methods[] = {{"manual_seed", g_manual_seed, METH_O, NULL},
                                 {"__setstate__", g_setstate, METH_O, NULL},
                                 {NULL}};
 static PyGetSetDef getset[] = {{"device", g_device}, {NULL}};
-static PyTypeObject generator_type = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "ember.Generator",
+static PyTypeObject generator_type = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "ember._C.Generator",
                                       .tp_basicsize = sizeof(generator_object),
                                       .tp_new = generator_new,
                                       .tp_dealloc = generator_dealloc,

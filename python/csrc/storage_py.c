@@ -216,7 +216,7 @@ static PyObject *s_iter(PyObject *o) {
 }
 static PyMappingMethods mapping = {.mp_length = s_length, .mp_subscript = s_item, .mp_ass_subscript = s_set_item};
 static PyBufferProcs buffer = {.bf_getbuffer = s_buffer};
-static PyTypeObject storage_type = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "ember.UntypedStorage",
+static PyTypeObject storage_type = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "ember.storage.UntypedStorage",
                                     .tp_basicsize = sizeof(storage_object),
                                     .tp_new = storage_new,
                                     .tp_dealloc = storage_dealloc,

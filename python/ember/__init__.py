@@ -37,6 +37,7 @@ _LAZY = {
     "backends",
     "cpu",
     "cuda",
+    "io",
     "library",
     "linalg",
     "memory",
@@ -47,6 +48,8 @@ _LAZY = {
     "overrides",
     "random",
     "return_types",
+    "safetensors",
+    "serialization",
     "special",
     "storage",
     "types",
@@ -87,10 +90,13 @@ _FROM = {  # name: the module that has it
     "set_autocast_cpu_enabled": "amp.autocast_mode",
     "set_autocast_gpu_dtype": "amp.autocast_mode",
     "TypedStorage": "storage",
+    "load": "serialization",
+    "save": "serialization",
 }
 for _name in ("Float", "Double", "Half", "BFloat16", "Int", "Long", "Short", "Char", "Byte", "Bool"):
     _FROM[_name + "Tensor"] = "_legacy"
     _FROM[_name + "Storage"] = "storage"
+_FROM["ComplexFloatStorage"] = _FROM["ComplexDoubleStorage"] = "storage"
 
 
 def __getattr__(name):

@@ -92,6 +92,19 @@ def _reduce_plain(self):
                                        self.requires_grad, OrderedDict())
 
 
+def _rebuild_from_type_v2(func, new_type, args, state):
+    """What pickles of subclasses and of tensors with attributes call; the name is PyTorch's."""
+    from ._utils import _set_obj_state
+    t = func(*args)
+    if type(t) is not new_type:
+        t = t.as_subclass(new_type)
+    if getattr(type(t), "__setstate__", None) is not Tensor.__setstate__:
+        t.__setstate__(state)
+    else:
+        t = _set_obj_state(t, state)
+    return t
+
+
 @method
 def __reduce_ex__(self, proto):
     from . import _utils
@@ -103,7 +116,7 @@ def __reduce_ex__(self, proto):
             func, args = _reduce_plain(self)
     else:
         func, args = _reduce_plain(self)
-    return _utils._rebuild_from_type_v2, (func, type(self), args, state)
+    return _rebuild_from_type_v2, (func, type(self), args, state)
 
 
 @method

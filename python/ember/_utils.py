@@ -31,32 +31,31 @@ def _rebuild_tensor(storage, storage_offset, size, stride):
     return _C._window(storage, storage.dtype, storage_offset, size, stride)
 
 
+def _resolved(t, metadata):
+    """PyTorch stores conjugated and negated views as marks on plain ones; here the values change."""
+    if not metadata or not (metadata.get("conj") or metadata.get("neg")):
+        return t
+    whole = _C._window(t.untyped_storage(), t.dtype, 0, (t.untyped_storage().nbytes() // t.dtype.itemsize,), (1,))
+    whole = whole.conj() if metadata.get("conj") else whole
+    whole = -whole if metadata.get("neg") else whole
+    return _C._window(whole.untyped_storage(), t.dtype, t.storage_offset(), t.size(), t.stride())
+
+
 def _rebuild_tensor_v2(storage, storage_offset, size, stride, requires_grad, backward_hooks, metadata=None):
-    t = _rebuild_tensor(storage, storage_offset, size, stride)
+    t = _resolved(_rebuild_tensor(storage, storage_offset, size, stride), metadata)
     t.requires_grad = requires_grad
     return t
 
 
 def _rebuild_tensor_v3(storage, storage_offset, size, stride, requires_grad, backward_hooks, dtype, metadata=None):
     t = _C._window(getattr(storage, "_untyped_storage", storage), dtype, storage_offset, size, stride)
+    t = _resolved(t, metadata)
     t.requires_grad = requires_grad
     return t
 
 
 def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
     return ember.empty_strided(size, stride, dtype=dtype, device="meta", requires_grad=requires_grad)
-
-
-def _rebuild_from_type_v2(func, new_type, args, state):
-    t = func(*args)
-    if type(t) is not new_type:
-        t = t.as_subclass(new_type)
-    setter = getattr(t, "__setstate__", None)
-    if setter is not None and getattr(type(t), "__setstate__", None) is not ember.Tensor.__setstate__:
-        setter(state)
-    else:
-        t = _set_obj_state(t, state)
-    return t
 
 
 def _rebuild_parameter(data, requires_grad, backward_hooks):

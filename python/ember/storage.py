@@ -118,9 +118,10 @@ class TypedStorage:
 
 def _make(dtype):
     name = dtype._storage_name.replace("Tensor", "Storage")
-    return type(name, (TypedStorage,), {"dtype": dtype, "__module__": "torch"})
+    return type(name, (TypedStorage,), {"dtype": dtype, "__module__": "ember"})
 
 
+STORAGE_CLASSES = {}  # FloatStorage and its kin, by dtype; files name them
 for _dtype in (ember.float32, ember.float64, ember.float16, ember.bfloat16, ember.int32, ember.int64, ember.int16,
                ember.int8, ember.uint8, ember.bool, ember.complex64, ember.complex128):
-    globals()[_dtype._storage_name.replace("Tensor", "Storage")] = _make(_dtype)
+    STORAGE_CLASSES[_dtype] = globals()[_dtype._storage_name.replace("Tensor", "Storage")] = _make(_dtype)

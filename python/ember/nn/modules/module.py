@@ -119,9 +119,10 @@ class Module:
         own["_parameters"] = {}
         own["_buffers"] = {}
         own["_non_persistent_buffers_set"] = set()
-        own["_is_full_backward_hook"] = None
-        for name in Module._HOOK_DICTS:
+        for name in Module._HOOK_DICTS:  # the order is PyTorch's: pickles keep it
             own[name] = OrderedDict()
+            if name == "_backward_hooks":
+                own["_is_full_backward_hook"] = None
         own["_modules"] = {}
         if self.call_super_init:
             super().__init__(*args, **kwargs)
