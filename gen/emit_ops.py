@@ -192,17 +192,17 @@ def emit_box(op):
     """Typed function that boxes its arguments and runs the boxed function of the top key's slot."""
     o = [f"static em_status box_{op.cname}({params(op)}) {{"]
     vals = ", ".join(box(a.type, a.name) for a in op.args)
-    o.append(f"  const em_value a[] = {{{vals or 'em_value_none()'}}};")
+    o.append(f"  const em_value boxed[] = {{{vals or 'em_value_none()'}}};")
     n = max(1, len(op.returns))
-    o.append(f"  em_value r[{n}] = {{{{.tag = EM_TAG_NONE}}}};")
-    o.append(f"  em_status st = em_priv_run_boxed(&em_opr_{op.cname}, ks, a, r);")
+    o.append(f"  em_value made[{n}] = {{{{.tag = EM_TAG_NONE}}}};")
+    o.append(f"  em_status st = em_priv_run_boxed(&em_opr_{op.cname}, ks, boxed, made);")
     o.append("  if (EM_UNLIKELY(st != EM_OK)) return st;")
     if op.variant == "functional":
         for i, (ret, name) in enumerate(zip(op.typed_returns, op.out_names)):
             if ret.type.base == "Tensor" and ret.type.is_list:
-                o.append(f"  {name}->p = (em_tensor **)(uintptr_t)r[{i}].list.p; {name}->n = r[{i}].list.n;  // moved")
+                o.append(f"  {name}->p = (em_tensor **)(uintptr_t)made[{i}].list.p; {name}->n = made[{i}].list.n;  // moved")
             elif ret.type.base == "Tensor":
-                o.append(f"  *{name} = em_unbox_tensor(&r[{i}]);  // moved")
+                o.append(f"  *{name} = em_unbox_tensor(&made[{i}]);  // moved")
             else:
                 u = {
                     "int": "em_unbox_int",
@@ -211,9 +211,9 @@ def emit_box(op):
                     "float": "em_unbox_double",
                     "Scalar": "em_unbox_scalar",
                 }[ret.type.base]
-                o.append(f"  *{name} = {u}(&r[{i}]);")
+                o.append(f"  *{name} = {u}(&made[{i}]);")
     else:
-        o.append(f"  for (int i = 0; i < {n}; i++) em_value_clear(&r[i]);")
+        o.append(f"  for (int i = 0; i < {n}; i++) em_value_clear(&made[i]);")
     o.append("  return EM_OK;\n}")
     return "\n".join(o)
 

@@ -117,4 +117,13 @@ EM_PRIV em_status formula_convolution_second(em_tensors grads, em_tensor *grad_o
 EM_PRIV em_status formula_pooled(em_tensor *grad, em_tensor *indices, int64_t spatial, em_tensor **out);
 EM_PRIV em_status formula_adaptive_avg(em_tensor *grad, em_ints sizes, int64_t spatial, em_tensor **out);
 EM_PRIV em_status formula_unpad(em_tensor *grad, em_ints pad, em_tensor **out);
+// --- shape and writing at positions (formulas_shape.c)
+EM_PRIV em_status formula_repeat(em_tensor *grad, em_ints repeats, em_ints sizes, em_tensor **out);
+EM_PRIV em_status formula_index_copy_source(em_tensor *grad, int64_t dim, em_tensor *index, em_ints sizes, em_tensor **out);
+EM_PRIV em_status formula_scatter_reduce(em_tensor *grad, em_tensor *self, int64_t dim, em_tensor *index, em_tensor *src,
+                                         const char *reduce, bool include_self, em_tensor *result, em_bools mask,
+                                         em_tensor **out0, em_tensor **out1);
+EM_PRIV em_status formula_index_reduce(em_tensor *grad, em_tensor *self, int64_t dim, em_tensor *index, em_tensor *source,
+                                       const char *reduce, bool include_self, em_tensor *result, em_bools mask,
+                                       em_tensor **out0, em_tensor **out1);
 #endif

@@ -83,7 +83,7 @@ em_status em_plan_prepare_out(em_plan *p, int i, em_tensor *out, em_tensor *cons
   }
   bool overlaps = false;
   for (int k = 0; k < ninputs; k++)
-    overlaps |= inputs[k] != NULL && em_shape_pair_overlap(out, inputs[k]) != EM_PAIR_NO;
+    overlaps |= inputs[k] != NULL && !(p->over_self && inputs[k] == out) && em_shape_pair_overlap(out, inputs[k]) != EM_PAIR_NO;
   bool resized = !em_shape_equal(out->ndim, out->sizes, o->ndim, o->sizes);
   if (!resized) EM_PASS(em_shape_assert_no_internal_overlap(out));
   if (!overlaps || resized) EM_PASS(em_plan_resize_out(out, o->ndim, o->sizes, o->strided ? o->strides : NULL));

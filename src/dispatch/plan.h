@@ -24,6 +24,7 @@ typedef struct em_plan {
   const char *out_dtype_words;
   uint32_t apart;                 // bit i: the output may share no bytes with the i-th tensor argument
   em_tensors apart_list;          // nor with these
+  bool over_self;                 // in place the kernel may be given self itself as output; else it gets a temporary
   int64_t attr[8];                // wrapped dims, counts: what the check worked out and the kernel needs again
 } em_plan;
 
@@ -35,6 +36,7 @@ static inline void em_plan_init(em_plan *p) {
   p->out_dtype_words = NULL;
   p->apart = 0;
   p->apart_list = (em_tensors){NULL, 0};
+  p->over_self = false;
   p->device = (em_device){EM_DEVICE_CPU, -1};
 }
 // Declares the next output (contiguous). sizes are copied.

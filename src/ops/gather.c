@@ -1,14 +1,13 @@
-// gather.c: checks of gather, scatter, index_select, index_add and embedding.
+// gather.c: checks of gather, scatter, index_select, index_add, index_copy, their reductions, and embedding.
+#include <stdio.h>
 #include <string.h>
+#include "../dispatch/index_along.h"
 #include "gen_ops.h"
 
 static em_status check_index_dtype(const em_tensor *index, const char *op) {
   if (index->dtype == EM_I64 || index->dtype == EM_I32) return EM_OK;
   if (strcmp(op, "index_select") == 0)
     return em_fail(EM_ERR_RUNTIME, "%s(): Expected dtype int32 or int64 for index", op);
-  if (strcmp(op, "index_add_") == 0)
-    return em_fail(EM_ERR_RUNTIME, "%s(): Expected dtype int32/int64 for index but got: %s", op,
-                   em_dtype_scalar_name(index->dtype));
   return em_fail(EM_ERR_RUNTIME, "%s(): Expected dtype int32/int64 for index", op);
 }
 static int64_t size_at(const em_tensor *t, int64_t d) { return t->ndim == 0 ? 1 : t->sizes[d]; }
@@ -59,6 +58,7 @@ static em_status check_scatter(em_tensor *self, int64_t dim, em_tensor *index, e
   }
   p->attr[0] = dim;
   p->apart = 6;
+  p->over_self = true;
   em_plan_output_set(p, self->dtype, self->ndim, self->sizes, self->device);
   return EM_OK;
 }
@@ -93,31 +93,134 @@ em_status check_index_select(em_tensor *self, int64_t dim, em_tensor *index, em_
   em_plan_output_set(p, self->dtype, self->ndim, sizes, self->device);
   return EM_OK;
 }
+// ---- whole slices along a dim
+static em_status check_slices(em_tensor *self, int64_t dim, em_tensor *index, em_tensor *source, const char *op, em_plan *p) {
+  char x[256], y[256];
+  EM_PASS(em_shape_wrap_dim(dim, self->ndim, true, &dim));
+  if (index->dtype != EM_I64 && index->dtype != EM_I32)
+    return em_fail(EM_ERR_RUNTIME, "%s(): Expected dtype int32/int64 for index but got: %s", op, em_dtype_scalar_name(index->dtype));
+  if (index->ndim > 1)
+    return em_fail(EM_ERR_INDEX, "%s(): Index is supposed to be a vector, but got dim: %d with type: %s and size: %s", op,
+                   index->ndim, em_dtype_scalar_name(index->dtype), em_shape_format(index->ndim, index->sizes, x, sizeof x));
+  if (self->dtype != source->dtype)
+    return em_fail(EM_ERR_RUNTIME, "%s(): self (%s) and source (%s) must have the same scalar type", op,
+                   em_dtype_scalar_name(self->dtype), em_dtype_scalar_name(source->dtype));
+  const int n = self->ndim == 0 ? 1 : self->ndim, m = source->ndim == 0 ? 1 : source->ndim;
+  bool fits = self->ndim == source->ndim;
+  for (int d = 0; d < self->ndim && fits; d++) fits = d == dim || self->sizes[d] == source->sizes[d];
+  if (dim < m && index->numel != size_at(source, dim) && (fits || self->ndim == source->ndim))
+    return em_fail(EM_ERR_RUNTIME, "%s(): Number of indices (%lld) should be equal to source.size(dim): (%lld), for dim: %lld", op,
+                   (long long)index->numel, (long long)size_at(source, dim), (long long)dim);
+  if (!fits && !(n == 1 && source->ndim == 0 && index->numel == 1) && !(self->ndim == 0 && m == 1 && source->numel == 1))
+    return em_fail(EM_ERR_RUNTIME,
+                   "source tensor shape must match self tensor shape, excluding the specified dimension. Got "
+                   "self.shape = %s source.shape = %s",
+                   em_shape_format(self->ndim, self->sizes, x, sizeof x),
+                   em_shape_format(source->ndim, source->sizes, y, sizeof y));
+  p->attr[0] = dim;
+  p->apart = 6;
+  p->over_self = true;
+  em_plan_output_set(p, self->dtype, self->ndim, self->sizes, self->device);
+  return EM_OK;
+}
 em_status check_index_add(em_tensor *self, int64_t dim, em_tensor *index, em_tensor *source, em_scalar alpha,
                           em_plan *p) {
   (void)alpha;
+  return check_slices(self, dim, index, source, "index_add_", p);
+}
+// The operation's number (index_along.h), -1 for a mean; EM_INDEX_GET when the name is none of them.
+static int reduction_of(const char *name, bool sums) {
+  static const struct { const char *name; int op; } all[] = {
+      {"prod", EM_INDEX_MUL}, {"mean", -1}, {"amax", EM_INDEX_MAX}, {"amin", EM_INDEX_MIN}, {"sum", EM_INDEX_ADD}};
+  for (int i = 0; i < (sums ? 5 : 4); i++)
+    if (strcmp(name, all[i].name) == 0) return all[i].op;
+  return EM_INDEX_GET;
+}
+static em_status refuse_dtype(int op, int dtype, const char *extreme_words, const char *mean_words) {
+  if (em_dtype_is_complex(dtype) && (op == EM_INDEX_MAX || op == EM_INDEX_MIN))
+    return em_fail(EM_ERR_NOT_IMPLEMENTED, "\"%s%s\" not implemented for '%s'", extreme_words,
+                   op == EM_INDEX_MAX ? "amax" : "amin", em_dtype_scalar_name(dtype));
+  if (dtype == EM_BOOL && op < 0)
+    return em_fail(EM_ERR_NOT_IMPLEMENTED, "\"%s\" not implemented for 'Bool'", mean_words);
+  return EM_OK;
+}
+em_status check_index_reduce(em_tensor *self, int64_t dim, em_tensor *index, em_tensor *source, const char *reduce,
+                             bool include_self, em_plan *p) {
+  (void)include_self;
+  const int op = reduction_of(reduce, false);
+  if (op == EM_INDEX_GET)
+    return em_fail(EM_ERR_RUNTIME, "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got %s.", reduce);
+  EM_PASS(refuse_dtype(op, self->dtype, "index_func_", "index_reduce_mean"));
+  p->attr[1] = op;
+  return check_slices(self, dim, index, source, "index_reduce_", p);
+}
+static void shape_words(const em_tensor *t, int64_t dim, char *buf, size_t n) {  // "4 5": the sizes apart from dim
+  size_t at = 0;
+  buf[0] = 0;
+  for (int d = 0; d < t->ndim && at + 24 < n; d++)
+    if (d != dim) at += (size_t)snprintf(buf + at, n - at, at == 0 ? "%lld" : " %lld", (long long)t->sizes[d]);
+}
+em_status check_index_copy(em_tensor *self, int64_t dim, em_tensor *index, em_tensor *source, em_plan *p) {
   EM_PASS(em_shape_wrap_dim(dim, self->ndim, true, &dim));
-  EM_PASS(check_index_dtype(index, "index_add_"));
   if (index->ndim > 1)
-    return em_fail(EM_ERR_INDEX, "index_add_(): Index is supposed to be a vector, but got dim: %d", index->ndim);
+    return em_fail(EM_ERR_INDEX, "index_copy_(): Index should have dimension 1 or 0 (got %d)", index->ndim);
+  const int64_t n = index->numel;
+  if (source->ndim == 0 && n != 1)
+    return em_fail(EM_ERR_INDEX, "index_copy_(): When source is scalar, index should have one element (got %lld)", (long long)n);
+  if (source->ndim != self->ndim && source->ndim != 0 && self->ndim != 0)
+    return em_fail(EM_ERR_INDEX,
+                   "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
+                   "dimensionality (%d), destination dimensionality (%d)",
+                   source->ndim, self->ndim);
+  if (index->dtype != EM_I64)
+    return em_fail(EM_ERR_RUNTIME, "index_copy_(): Expected a long tensor for index, but got %s", em_dtype_scalar_name(index->dtype));
   if (self->dtype != source->dtype)
-    return em_fail(EM_ERR_RUNTIME, "index_add_(): self (%s) and source (%s) must have the same scalar type",
+    return em_fail(EM_ERR_RUNTIME, "index_copy_(): self and source expected to have the same dtype, but got (self) %s and (source) %s",
                    em_dtype_scalar_name(self->dtype), em_dtype_scalar_name(source->dtype));
-  int a = self->ndim == 0 ? 1 : self->ndim, b = source->ndim == 0 ? 1 : source->ndim;
-  if (a != b || size_at(source, dim) != index->numel)
+  char x[512], y[512];
+  shape_words(self, dim, x, sizeof x);
+  shape_words(source, dim, y, sizeof y);
+  if (strcmp(x, y) != 0)
     return em_fail(EM_ERR_RUNTIME,
-                   "index_add_(): Number of indices (%lld) should be equal to source.size(dim): (%lld), for dim: %lld",
-                   (long long)index->numel, (long long)(a == b ? size_at(source, dim) : source->ndim), (long long)dim);
-  for (int d = 0; d < a; d++)
-    if (d != dim && size_at(self, d) != size_at(source, d))
-      return em_fail(EM_ERR_RUNTIME,
-                     "source tensor shape must match self tensor shape, excluding the specified dimension. Got "
-                     "self.shape[%d] = %lld source.shape[%d] = %lld",
-                     d, (long long)size_at(self, d), d, (long long)size_at(source, d));
+                   "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: %s at "
+                   "dimension %lld and source slice shape: %s at dimension 0.",
+                   x, (long long)dim, y);
+  if (source->ndim > 0 && n != source->sizes[source->ndim > dim ? dim : 0])
+    return em_fail(EM_ERR_INDEX, "index_copy_(): Number of indices (%lld) should be equal to source.size(dim) (%lld)", (long long)n,
+                   (long long)source->sizes[source->ndim > dim ? dim : 0]);
   p->attr[0] = dim;
   p->apart = 6;
+  p->over_self = true;
   em_plan_output_set(p, self->dtype, self->ndim, self->sizes, self->device);
   return EM_OK;
+}
+
+// ---- scatter with a reduction
+static int two_ways(const char *reduce) {
+  return strcmp(reduce, "add") == 0 ? EM_INDEX_ADD : strcmp(reduce, "multiply") == 0 ? EM_INDEX_MUL : EM_INDEX_GET;
+}
+em_status check_scatter_src_reduce(em_tensor *self, int64_t dim, em_tensor *index, em_tensor *src, const char *reduce, em_plan *p) {
+  p->attr[1] = two_ways(reduce);
+  if (p->attr[1] == EM_INDEX_GET) return em_fail(EM_ERR_RUNTIME, "reduce argument must be either add or multiply.");
+  EM_PASS(em_warn("The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future PyTorch "
+                  "release. Use torch.scatter_reduce instead for more reduction options."));
+  return check_scatter(self, dim, index, src, p);
+}
+em_status check_scatter_value_reduce(em_tensor *self, int64_t dim, em_tensor *index, em_scalar value, const char *reduce, em_plan *p) {
+  (void)value;
+  p->attr[1] = two_ways(reduce);
+  if (p->attr[1] == EM_INDEX_GET) return em_fail(EM_ERR_RUNTIME, "reduce argument must be either add or multiply.");
+  return check_scatter(self, dim, index, NULL, p);
+}
+em_status check_scatter_reduce(em_tensor *self, int64_t dim, em_tensor *index, em_tensor *src, const char *reduce,
+                               bool include_self, em_plan *p) {
+  (void)include_self;
+  const int op = reduction_of(reduce, true);
+  if (op == EM_INDEX_GET)
+    return em_fail(EM_ERR_RUNTIME, "reduce argument must be either sum, prod, mean, amax or amin, got %s", reduce);
+  p->attr[1] = op;
+  EM_PASS(check_scatter(self, dim, index, src, p));
+  return refuse_dtype(op, self->dtype, "scatter_gather_tensor_cpu_reduce_", "scatter_gather_tensor_cpu_reduce_mean");
 }
 
 static em_status check_ids(const em_tensor *indices, const char *op) {

@@ -76,13 +76,16 @@ static em_status index_shape(const expanded *e, em_shape *shape) {
 static em_status make_offsets(em_tensor *self, const expanded *e, const em_shape *shape, em_index_plan *p) {
   EM_PASS(em_tensor_new(shape->ndim, shape->sizes, EM_I64, (em_device){EM_DEVICE_CPU, -1}, &p->offsets));
   if (p->offsets->numel == 0) return EM_OK;
-  EM_PASS(em_fill(p->offsets, em_scalar_int(0)));
   for (int d = 0; d < p->shape.ndim; d++)
-    if (p->shape.sizes[d] == 0) return EM_OK;  // nothing will be read: PyTorch does not look at the indices then
-  for (int i = 0; i < e->n; i++)
-    if (e->index[i] != NULL)
-      EM_PASS(em_priv_index_offsets(e->index[i], shape, self->sizes[i], self->strides[i], i, p->offsets));
-  return EM_OK;
+    if (p->shape.sizes[d] == 0)
+      return em_fill(p->offsets, em_scalar_int(0));  // nothing will be read: PyTorch does not look at the indices then
+  bool first = true;
+  for (int i = 0; i < e->n; i++) {
+    if (e->index[i] == NULL) continue;
+    EM_PASS(em_priv_index_offsets(e->index[i], shape, self->sizes[i], self->strides[i], i, first, p->offsets));
+    first = false;
+  }
+  return first ? em_fill(p->offsets, em_scalar_int(0)) : EM_OK;
 }
 
 static em_status push(em_index_plan *p, int64_t size, int64_t stride) {
@@ -160,8 +163,14 @@ static em_status fill_result(const em_index_plan *p, em_tensor *self, em_tensor 
   em_tensor_release(rows);
   return st;
 }
+// self[mask] of one mask over all dims.
+static bool is_whole_mask(em_tensor *self, em_tensors indices) {
+  if (indices.n != 1 || indices.p[0] == NULL || indices.p[0]->dtype != EM_BOOL || self->ndim == 0) return false;
+  return em_tensor_same_sizes(self, indices.p[0]) && em_tensor_is_contiguous(self) && indices.p[0]->device.type == EM_DEVICE_CPU &&
+         self->device.type == EM_DEVICE_CPU;
+}
 em_status n_index(uint64_t ks, em_tensor *self, em_tensors indices, em_tensor **out) {
-  (void)ks;
+  if (is_whole_mask(self, indices)) return n_masked_select(ks, self, indices.p[0], out);
   em_index_plan p;
   bool meta = self->device.type == EM_DEVICE_META;
   EM_PASS(em_index_plan_make(self, indices, meta, &p));
@@ -262,22 +271,21 @@ em_status c_index_put(em_tensor *self, em_tensors indices, em_tensor *values, bo
 }
 
 em_status n_masked_select(uint64_t ks, em_tensor *self, em_tensor *mask, em_tensor **out) {
+  (void)ks;
   if (mask->dtype != EM_BOOL) return em_fail(EM_ERR_RUNTIME, "masked_select: expected BoolTensor for mask");
   em_status st = EM_OK;
   em_tensor_list both = {NULL, 0};
-  em_tensor *pair[] = {self, mask};
+  em_tensor *pair[] = {self, mask}, *x = NULL, *m = NULL, *t = NULL;
   EM_TRY(em_call_broadcast_tensors((em_tensors){pair, 2}, &both));
-  if (both.p[0]->ndim == 0) {
-    em_tensor *flat[2] = {NULL, NULL};
-    st = em_call_reshape(self, EM_INTS(1), &flat[0]);
-    if (st == EM_OK) st = em_call_reshape(mask, EM_INTS(1), &flat[1]);
-    if (st == EM_OK) st = n_index(ks, flat[0], (em_tensors){&flat[1], 1}, out);
-    em_tensor_release(flat[0]);
-    em_tensor_release(flat[1]);
-  } else {
-    st = n_index(ks, both.p[0], (em_tensors){&both.p[1], 1}, out);
-  }
+  EM_TRY(em_call_contiguous(both.p[0], EM_FORMAT_CONTIGUOUS, &x));
+  EM_TRY(em_call_contiguous(both.p[1], EM_FORMAT_CONTIGUOUS, &m));
+  const int64_t n = em_priv_mask_count(m);
+  EM_TRY(em_tensor_new(1, &n, self->dtype, self->device, &t));
+  em_priv_mask_move(x, m, t, true);
+  *out = t;
 fail:
+  em_tensor_release(x);
+  em_tensor_release(m);
   em_tensor_list_clear(&both);
   return st;
 }
@@ -285,10 +293,17 @@ em_status c_take(em_tensor *self, em_tensor *index, em_tensor **out) {
   if (index->dtype != EM_I64)
     return em_fail(EM_ERR_RUNTIME, "take(): Expected a long tensor for index, but got %s",
                    em_dtype_scalar_name(index->dtype));
+  if (self->numel == 0 && index->numel > 0)
+    return em_fail(EM_ERR_INDEX, "take(): tried to take from an empty tensor");
   em_tensor *flat;
   EM_PASS(em_call_reshape(self, EM_INTS(-1), &flat));
   em_status st = em_call_index_Tensor(flat, (em_tensors){&index, 1}, out);
   em_tensor_release(flat);
+  if (st != EM_ERR_INDEX || index->device.type == EM_DEVICE_META) return st;
+  em_tensor *at;
+  EM_PASS(em_call_reshape(index, EM_INTS(-1), &at));
+  st = em_priv_fail_flat(at, self->numel);
+  em_tensor_release(at);
   return st;
 }
 

@@ -31,6 +31,7 @@ RESULTS = {
     "complex": lambda d: {"float32": "complex64", "float64": "complex128"}.get(d, d),
     "statistic": lambda d: d if d == "float64" else "float32",
     "int_of_bool": lambda d: "int64" if d == "bool" else d,
+    "int_of_integral": lambda d: "int64" if kind(d) in ("bool", "int") else d,
 }
 
 

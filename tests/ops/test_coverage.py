@@ -14,6 +14,8 @@ EXCEPTED = {
     "_amp_update_scale_": "its arguments must be of three dtypes: tests/py/test_amp.py",
     "linspace.Tensor_Tensor": "reads the ends and calls linspace: tests/parity (own.creation)",
     "linspace.Tensor_Scalar": "the same", "linspace.Scalar_Tensor": "the same",
+    "logspace.Tensor_Tensor": "reads the ends and calls logspace: tests/ops/test_shape.py",
+    "logspace.Tensor_Scalar": "the same", "logspace.Scalar_Tensor": "the same",
     "narrow.Tensor": "reads start and calls narrow: tests/py/test_agreement.py (out_rules)",
     "resize_": "its result is not a function of its inputs' values; tests/py covers it",
 }

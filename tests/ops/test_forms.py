@@ -18,6 +18,7 @@ INPLACE = [name for name in PRESENT if "i" in TABLE[name].forms]
 OUT = [name for name in PRESENT if "o" in TABLE[name].forms]
 SOUND_OUT = [name for name in OUT if TABLE[name].random is None and out_of(name)]  # test_forms_exist tells of others
 FACTORIES = (
+    "logspace",
     "zeros",
     "ones",
     "full",

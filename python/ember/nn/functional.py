@@ -354,24 +354,7 @@ def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
     return input / denom if out is None else ember.div(input, denom, out=out)
 
 
-def one_hot(tensor, num_classes=-1):
-    """int64 (*, num_classes) with a one at each class index of tensor (*). -1: one more than the largest index."""
-    if tensor.dtype != ember.int64:
-        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
-    if tensor.numel() == 0:
-        if num_classes <= 0:
-            raise RuntimeError("Can not infer total number of classes from empty tensor.")
-    else:
-        if tensor.min().item() < 0:
-            raise RuntimeError("Class values must be non-negative.")
-        largest = tensor.max().item()
-        if num_classes == -1:
-            num_classes = largest + 1
-        elif num_classes < 1:
-            raise RuntimeError("num_classes should be positive")
-        elif largest >= num_classes:
-            raise RuntimeError("Class values must be smaller than num_classes.")
-    return (tensor.unsqueeze(-1) == ember.arange(num_classes, device=tensor.device)).to(ember.int64)
+one_hot = _C._nn.one_hot
 
 
 def bilinear(input1, input2, weight, bias=None):

@@ -121,6 +121,9 @@ EACH_TO(DEFINE, CAST)
     } else if (ds == bytes && ss == 0 && n > 0) {                                                  \
       type v = *(const type *)src;                                                                 \
       for (int64_t i = 0; i < n; i++) *(type *)(dst + i * bytes) = v;                              \
+    } else if (ds == bytes && ss == -bytes) { /* flip */                                           \
+      _Pragma("omp simd") for (int64_t i = 0; i < n; i++)                                          \
+        *(type *)(dst + i * bytes) = *(const type *)(src - i * bytes);                             \
     } else {                                                                                       \
       for (int64_t i = 0; i < n; i++) *(type *)(dst + i * ds) = *(const type *)(src + i * ss);     \
     }                                                                                              \

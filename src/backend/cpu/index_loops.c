@@ -1,10 +1,11 @@
-// index_loops.c: moving elements by offset tables, and the gather/scatter family. Elements move as 1, 2, 4, 8 or 16
-// bytes; only accumulation looks at dtypes.
+// index_loops.c: self[tensors]: moving elements by offset tables; nonzero and masks; rows of embedding tables. What runs along
+// one dim is in scatter_loops.c.
 #include <string.h>
 #include "../../core/half.h"
 #include "../../core/threads.h"
 #include "../../dispatch/index_plan.h"
 #include "gen_ops.h"
+#include "index_runs.h"
 
 // --- walking a window in row-major order
 typedef struct walk {
@@ -37,89 +38,213 @@ static inline void move(char *dst, const char *src, size_t size) {
   }
 }
 
-// Adds index * stride into the offsets, walking the index tensor broadcast to `shape`.
-em_status em_priv_index_offsets(em_tensor *index, const em_shape *shape, int64_t size, int64_t stride, int dim, em_tensor *offsets) {
-  int64_t counter[EM_MAX_DIMS] = {0}, step[EM_MAX_DIMS], n = 1;
-  int lead = shape->ndim - index->ndim;
+// The index tensor broadcast to `shape`, times stride, into the offsets: written by the first index, added by the others.
+static em_status offsets_run(const char *data, int64_t step, bool wide, int64_t size, int64_t stride, bool first, int64_t *sum, int64_t n) {
+  int64_t bad = 0;
+  for (int64_t k = 0; k < n; k++) {
+    int64_t v = wide ? *(const int64_t *)(data + k * step) : *(const int32_t *)(data + k * step);
+    v += size & (v >> 63);
+    bad |= v | (size - 1 - v);
+    sum[k] = (first ? 0 : sum[k]) + v * stride;
+  }
+  return bad < 0 ? EM_ERR_INDEX : EM_OK;
+}
+em_status em_priv_index_offsets(em_tensor *index, const em_shape *shape, int64_t size, int64_t stride, int dim, bool first,
+                                em_tensor *offsets) {
+  int64_t counter[EM_MAX_DIMS] = {0}, step[EM_MAX_DIMS], n = 1, run = 1;
+  const int lead = shape->ndim - index->ndim;
+  const int64_t item = (int64_t)em_tensor_itemsize(index);
   for (int i = 0; i < shape->ndim; i++) {
-    step[i] = i < lead || index->sizes[i - lead] == 1 ? 0 : index->strides[i - lead];
+    step[i] = i < lead || index->sizes[i - lead] == 1 ? 0 : index->strides[i - lead] * item;
     n *= shape->sizes[i];
   }
-  int64_t at = 0, value;
-  size_t item = em_tensor_itemsize(index);
+  int tail = shape->ndim;  // dims [tail, ndim) of the index are one dense run
+  if (tail > 0) {
+    run = shape->sizes[--tail];
+    while (tail > 0 && step[tail - 1] == step[tail] * shape->sizes[tail]) run *= shape->sizes[--tail];
+  }
+  const int64_t along = shape->ndim > 0 ? step[shape->ndim - 1] : 0;
   const char *data = em_tensor_data(index);
   int64_t *sum = em_tensor_data(offsets);
-  for (int64_t k = 0; k < n; k++) {
-    em_cast_load(&value, EM_I64, data + at * (int64_t)item, index->dtype, 0, 1);
-    if (EM_UNLIKELY(value < -size || value >= size))
-      return em_fail(EM_ERR_INDEX, "index %lld is out of bounds for dimension %d with size %lld", (long long)value, dim,
-                     (long long)size);
-    sum[k] += (value < 0 ? value + size : value) * stride;
-    for (int d = shape->ndim - 1; d >= 0; d--) {
-      at += step[d];
+  for (int64_t k = 0; k < n; k += run) {
+    const bool wide = index->dtype == EM_I64;
+    em_status st = wide && along == 8 && first ? offsets_run(data, 8, true, size, stride, true, sum + k, run)
+                                               : offsets_run(data, along, wide, size, stride, first, sum + k, run);
+    if (EM_UNLIKELY(st != EM_OK)) {
+      for (int64_t j = 0; j < run; j++) {
+        const int64_t v = wide ? *(const int64_t *)(data + j * along) : *(const int32_t *)(data + j * along);
+        if (v < -size || v >= size)
+          return em_fail(EM_ERR_INDEX, "index %lld is out of bounds for dimension %d with size %lld", (long long)v, dim,
+                         (long long)size);
+      }
+    }
+    for (int d = tail - 1; d >= 0; d--) {
+      data += step[d];
       if (++counter[d] < shape->sizes[d]) break;
-      at -= step[d] * shape->sizes[d];
+      data -= step[d] * shape->sizes[d];
       counter[d] = 0;
     }
   }
   return EM_OK;
 }
 
-// --- index: result position (a, k, b) reads self[before(a) + offsets[k] + after(b)]
-typedef struct get {
+// --- index: result position (a, k, b) stands for self[before(a) + offsets[k] + after(b)]; the other side is dense, or one
+// value everywhere
+typedef struct table {
   const em_index_plan *p;
-  const char *src;
-  char *dst;
+  char *x, *o;
   const int64_t *offsets;
-  size_t size;
+  int64_t size, step;     // bytes of an element; of a step on the other side: size or 0
   int64_t places, block;  // index positions; elements after them
   int after;              // first dim after the index dims
   bool dense;             // the elements after them lie side by side in self
-} get;
-static em_status get_range(void *context, int64_t begin, int64_t end) {
-  get *g = context;
-  const em_index_plan *p = g->p;
-  int tail = p->shape.ndim - g->after;
-  for (int64_t i = begin; i < end; i++) {
-    int64_t a = i / g->places, at = g->offsets[i % g->places];
+  em_index_run_fn run;
+} table;
+static void one_block(const table *t, char *x, char *o) {  // the elements after one place
+  const em_index_plan *p = t->p;
+  if (t->dense) {
+    t->run(x, t->size, o, t->step, NULL, 0, t->block);
+    return;
+  }
+  walk w;
+  const int last = p->shape.ndim - 1;
+  walk_start(&w, last - t->after, p->shape.sizes + t->after, p->strides + t->after);
+  const int64_t n = p->shape.sizes[last];
+  for (int64_t k = 0; k < t->block; k += n, walk_next(&w))
+    t->run(x + w.at * t->size, p->strides[last] * t->size, o + k * t->step, t->step, NULL, 0, n);
+}
+static em_status table_range(void *context, int64_t begin, int64_t end) {
+  const table *t = context;
+  const em_index_plan *p = t->p;
+  while (begin < end) {
+    int64_t a = begin / t->places, k = begin % t->places, n = t->places - k < end - begin ? t->places - k : end - begin, at = 0;
     for (int d = p->at - 1; d >= 0; d--) {
       at += a % p->shape.sizes[d] * p->strides[d];
       a /= p->shape.sizes[d];
     }
-    const char *src = g->src + at * (int64_t)g->size;
-    char *dst = g->dst + i * g->block * (int64_t)g->size;
-    if (g->dense) {
-      if (g->block == 1) move(dst, src, g->size);
-      else memcpy(dst, src, (size_t)g->block * g->size);
-      continue;
-    }
-    walk w;
-    walk_start(&w, tail, p->shape.sizes + g->after, p->strides + g->after);
-    for (int64_t k = 0; k < g->block; k++, walk_next(&w))
-      move(dst + (size_t)k * g->size, src + w.at * (int64_t)g->size, g->size);
+    char *x = t->x + at * t->size, *o = t->o + begin * t->block * t->step;
+    if (t->block == 1) t->run(x, 0, o, t->step, t->offsets + k, t->size, n);
+    else for (int64_t j = 0; j < n; j++) one_block(t, x + t->offsets[k + j] * t->size, o + j * t->block * t->step);
+    begin += n;
   }
   return EM_OK;
 }
+static void table_of(const em_index_plan *p, em_tensor *self, em_tensor *other, int op, table *t) {
+  *t = (table){.p = p, .x = em_tensor_data(self), .o = em_tensor_data(other), .offsets = em_tensor_data(p->offsets),
+               .size = (int64_t)em_tensor_itemsize(self), .step = (int64_t)em_tensor_itemsize(self),
+               .places = p->offsets->numel, .block = 1, .after = p->at + p->ndim, .dense = true,
+               .run = em_priv_index_run_of(op, self->dtype)};
+  for (int d = p->shape.ndim - 1; d >= t->after; d--) {
+    t->dense &= p->shape.sizes[d] == 1 || p->strides[d] == t->block;
+    t->block *= p->shape.sizes[d];
+  }
+}
 em_status em_priv_index_get(const em_index_plan *p, em_tensor *self, em_tensor *out) {
   if (out->numel == 0) return EM_OK;
-  get g = {.p = p,
-           .src = em_tensor_data(self),
-           .dst = em_tensor_data(out),
-           .offsets = em_tensor_data(p->offsets),
-           .size = em_tensor_itemsize(self),
-           .places = p->offsets->numel,
-           .block = 1,
-           .after = p->at + p->ndim,
-           .dense = true};
-  for (int d = p->shape.ndim - 1; d >= g.after; d--) {
-    g.dense &= p->shape.sizes[d] == 1 || p->strides[d] == g.block;
-    g.block *= p->shape.sizes[d];
-  }
-  int64_t grain = EM_LONG_NUMEL / (g.block + 1) + 1;
+  table t;
+  table_of(p, self, out, EM_INDEX_GET, &t);
   void *token = em_priv_begin_long(out->numel > EM_LONG_NUMEL);
-  em_status st = em_threads_for(out->numel / g.block, grain, get_range, &g);
+  em_status st = em_threads_for(out->numel / t.block, EM_LONG_NUMEL / (t.block + 1) + 1, table_range, &t);
   em_priv_end_long(token);
   return st;
+}
+// One thread, in order: with repeated places the last write wins, and sums do not depend on the number of threads.
+em_status em_priv_index_set(const em_index_plan *p, em_tensor *self, em_tensor *values, bool accumulate) {
+  if (values->numel == 0) return EM_OK;
+  bool one = true;
+  for (int d = 0; d < values->ndim; d++) one &= values->sizes[d] == 1 || values->strides[d] == 0;
+  em_tensor *dense = NULL;
+  if (!one) EM_PASS(em_call_contiguous(values, EM_FORMAT_CONTIGUOUS, &dense));
+  table t;
+  table_of(p, self, one ? values : dense, accumulate ? EM_INDEX_ADD : EM_INDEX_PUT, &t);
+  if (one) t.step = 0;
+  void *token = em_priv_begin_long(values->numel > EM_LONG_NUMEL);
+  em_status st = table_range(&t, 0, values->numel / t.block);
+  em_priv_end_long(token);
+  em_tensor_release(dense);
+  return st;
+}
+
+// --- which elements are true, a piece at a time: their numbers in the piece, counted on from `from`
+enum { PIECE = 1024 };
+#define HITS(T, TEST)                                 \
+  for (int64_t k = 0; k < n; k++) {                   \
+    const T v = *(const T *)(p + k * stride);         \
+    hits[count] = from + k;                           \
+    count += (TEST);                                  \
+  }                                                   \
+  return count
+static int64_t hits_of(int dtype, const char *p, int64_t stride, int64_t from, int64_t n, int64_t *hits) {
+  int64_t count = 0;
+  switch (dtype) {  // -0.0 is zero
+    case EM_F32: { HITS(float, v != 0); }
+    case EM_F64: { HITS(double, v != 0); }
+    case EM_F16: case EM_BF16: { HITS(uint16_t, (v & 0x7fff) != 0); }
+    case EM_C64: { HITS(em_c64, (v.re != 0) | (v.im != 0)); }
+    case EM_C128: { HITS(em_c128, (v.re != 0) | (v.im != 0)); }
+    case EM_I64: { HITS(int64_t, v != 0); }
+    case EM_I32: { HITS(int32_t, v != 0); }
+    case EM_I16: { HITS(int16_t, v != 0); }
+    default: { HITS(uint8_t, v != 0); }
+  }
+}
+
+// --- nonzero: row-major positions of true elements, one row each (strides as PyTorch gives them: column-major)
+// Row by row of the last dim; with `out` NULL it only counts.
+static int64_t find_true(em_tensor *self, int64_t *out, int64_t total) {
+  const int64_t size = (int64_t)em_tensor_itemsize(self), inner = self->ndim == 0 ? 1 : self->sizes[self->ndim - 1];
+  const int64_t stride = self->ndim == 0 ? 0 : self->strides[self->ndim - 1] * size;
+  const int outer = self->ndim == 0 ? 0 : self->ndim - 1;
+  int64_t hits[PIECE], count = 0;
+  walk w;
+  walk_start(&w, outer, self->sizes, self->strides);
+  const char *data = em_tensor_data(self);
+  for (int64_t row = 0; row < self->numel; row += inner, walk_next(&w))
+    for (int64_t b = 0; b < inner; b += PIECE) {
+      const int64_t n = inner - b < PIECE ? inner - b : PIECE;
+      const int64_t m = hits_of(self->dtype, data + w.at * size + b * stride, stride, b, n, hits);
+      if (out != NULL && self->ndim > 0) {
+        for (int d = 0; d < outer; d++)
+          for (int64_t k = 0; k < m; k++) out[d * total + count + k] = w.counter[d];
+        memcpy(out + outer * total + count, hits, sizeof(int64_t) * (size_t)m);
+      }
+      count += m;
+    }
+  return count;
+}
+em_status n_nonzero(uint64_t ks, em_tensor *self, em_tensor **out) {
+  (void)ks;
+  void *token = em_priv_begin_long(self->numel > EM_LONG_NUMEL);
+  const int64_t count = find_true(self, NULL, 0);
+  em_priv_end_long(token);
+  int64_t sizes[2] = {count, self->ndim}, strides[2] = {1, count > 1 ? count : 1};
+  em_tensor *t;
+  EM_PASS(em_tensor_new_strided(2, sizes, strides, EM_I64, self->device, &t));
+  token = em_priv_begin_long(self->numel > EM_LONG_NUMEL);
+  if (t->numel > 0) find_true(self, em_tensor_data(t), count);
+  em_priv_end_long(token);
+  *out = t;
+  return EM_OK;
+}
+
+// --- masks over dense tensors: out takes the elements where the mask is true, or gives them its own
+int64_t em_priv_mask_count(em_tensor *mask) {
+  int64_t count = 0;
+  const uint8_t *m = em_tensor_data(mask);
+  for (int64_t k = 0; k < mask->numel; k++) count += m[k] != 0;
+  return count;
+}
+void em_priv_mask_move(em_tensor *self, em_tensor *mask, em_tensor *other, bool gets) {
+  const int64_t size = (int64_t)em_tensor_itemsize(self);
+  const em_index_run_fn run = em_priv_index_run_of(gets ? EM_INDEX_GET : EM_INDEX_PUT, self->dtype);
+  const char *m = em_tensor_data(mask);
+  char *x = em_tensor_data(self), *o = em_tensor_data(other);
+  int64_t hits[PIECE];
+  for (int64_t b = 0; b < mask->numel; b += PIECE) {
+    const int64_t n = hits_of(EM_BOOL, m + b, 1, b, mask->numel - b < PIECE ? mask->numel - b : PIECE, hits);
+    run(x, 0, o, size, hits, size, n);
+    o += n * size;
+  }
 }
 
 // --- accumulation: one element, in the dtype's compute type
@@ -175,232 +300,38 @@ static inline void add_element(char *dst, const char *src, int dtype) {
   }
 }
 
-// One thread, in order: with repeated places the last write wins, and sums do not depend on the number of threads.
-em_status em_priv_index_set(const em_index_plan *p, em_tensor *self, em_tensor *values, bool accumulate) {
-  if (values->numel == 0) return EM_OK;
-  size_t size = em_tensor_itemsize(self);
-  const int64_t *offsets = em_tensor_data(p->offsets);
-  int64_t place_strides[EM_MAX_DIMS], s = 1;
-  memset(place_strides, 0, sizeof place_strides);
-  for (int d = p->at + p->ndim - 1; d >= p->at; d--) {
-    place_strides[d] = s;
-    s *= p->shape.sizes[d];
-  }
-  walk ws, wv, wp;
-  walk_start(&ws, p->shape.ndim, p->shape.sizes, p->strides);
-  walk_start(&wv, values->ndim, values->sizes, values->strides);
-  walk_start(&wp, p->shape.ndim, p->shape.sizes, place_strides);
-  char *dst = em_tensor_data(self);
-  const char *src = em_tensor_data(values);
-  for (int64_t i = 0; i < values->numel; i++, walk_next(&ws), walk_next(&wv), walk_next(&wp)) {
-    char *d = dst + (ws.at + offsets[wp.at]) * (int64_t)size;
-    if (accumulate) add_element(d, src + wv.at * (int64_t)size, self->dtype);
-    else move(d, src + wv.at * (int64_t)size, size);
-  }
-  return EM_OK;
-}
-
-// --- nonzero: row-major positions of true elements, one row each (strides as PyTorch gives them: column-major)
-static bool is_true(const char *p, size_t size) {
-  for (size_t i = 0; i < size; i++)
-    if (p[i]) return true;
-  return false;
-}
-static bool nonzero_at(const char *p, int dtype) {
-  switch (dtype) {  // -0.0 is zero
-    case EM_F32: { float v; memcpy(&v, p, 4); return v != 0; }
-    case EM_F64: { double v; memcpy(&v, p, 8); return v != 0; }
-    case EM_F16: case EM_BF16: { uint16_t v; memcpy(&v, p, 2); return (v & 0x7fff) != 0; }
-    case EM_C64: { em_c64 v; memcpy(&v, p, 8); return v.re != 0 || v.im != 0; }
-    case EM_C128: { em_c128 v; memcpy(&v, p, 16); return v.re != 0 || v.im != 0; }
-    default: return is_true(p, em_dtype_size(dtype));
-  }
-}
-em_status n_nonzero(uint64_t ks, em_tensor *self, em_tensor **out) {
-  (void)ks;
-  size_t size = em_tensor_itemsize(self);
-  const char *data = em_tensor_data(self);
-  int64_t count = 0;
-  walk w;
-  walk_start(&w, self->ndim, self->sizes, self->strides);
-  for (int64_t i = 0; i < self->numel; i++, walk_next(&w))
-    count += nonzero_at(data + w.at * (int64_t)size, self->dtype);
-  int64_t sizes[2] = {count, self->ndim}, strides[2] = {1, count > 1 ? count : 1};
-  em_tensor *t;
-  EM_PASS(em_tensor_new_strided(2, sizes, strides, EM_I64, self->device, &t));
-  int64_t *o = em_tensor_data(t), k = 0;
-  walk_start(&w, self->ndim, self->sizes, self->strides);
-  for (int64_t i = 0; i < self->numel; i++, walk_next(&w)) {
-    if (!nonzero_at(data + w.at * (int64_t)size, self->dtype)) continue;
-    for (int d = 0; d < self->ndim; d++) o[k + d * count] = w.counter[d];
-    k++;
-  }
-  *out = t;
-  return EM_OK;
-}
-
-// --- gather and scatter along one dim. Strides of a tensor with the dim's stride taken out; the index supplies the
-// position.
-typedef struct along {
-  int64_t strides[EM_MAX_DIMS];
-  int64_t dim_stride, size;
-} along;
-static void along_of(const em_tensor *t, int64_t dim, along *a) {
-  for (int d = 0; d < t->ndim; d++) a->strides[d] = d == dim ? 0 : t->strides[d];
-  if (t->ndim == 0) a->strides[0] = 0;
-  a->dim_stride = t->ndim == 0 ? 0 : t->strides[dim];
-  a->size = t->ndim == 0 ? 1 : t->sizes[dim];
-}
-static em_status fail_bounds(int64_t v, int64_t dim, int64_t size) {
-  return em_fail(EM_ERR_RUNTIME, "index %lld is out of bounds for dimension %lld with size %lld", (long long)v,
-                 (long long)dim, (long long)size);
-}
-static inline int64_t read_index(const em_tensor *index, int64_t at) {
+static inline int64_t index_at(const em_tensor *index, int64_t at) {
   if (index->dtype == EM_I64) return ((const int64_t *)em_tensor_data(index))[at];
   return ((const int32_t *)em_tensor_data(index))[at];
 }
-static int64_t dims1(const em_tensor *t, int64_t *sizes) {  // a 0-dim tensor counts as one element along one dim
-  if (t->ndim == 0) sizes[0] = 1;
-  else memcpy(sizes, t->sizes, sizeof(int64_t) * t->ndim);
-  return t->ndim == 0 ? 1 : t->ndim;
-}
-em_status k_cpu_gather(em_plan *p, em_tensor *self, int64_t dim, em_tensor *index, bool sparse_grad, em_tensor *out) {
-  (void)sparse_grad;
-  dim = p->attr[0];
-  if (index->numel == 0) return EM_OK;
-  along from;
-  along_of(self, dim, &from);
-  size_t size = em_tensor_itemsize(self);
-  int64_t sizes[EM_MAX_DIMS];
-  int n = (int)dims1(index, sizes);
-  static const int64_t one[1] = {1};
-  walk ws, wi, wo;
-  walk_start(&ws, n, sizes, from.strides);
-  walk_start(&wi, n, sizes, index->ndim == 0 ? one : index->strides);
-  walk_start(&wo, n, sizes, out->ndim == 0 ? one : out->strides);
-  const char *src = em_tensor_data(self);
-  char *dst = em_tensor_data(out);
-  for (int64_t i = 0; i < index->numel; i++, walk_next(&ws), walk_next(&wi), walk_next(&wo)) {
-    int64_t v = read_index(index, wi.at);
-    if (EM_UNLIKELY(v < 0 || v >= from.size)) return fail_bounds(v, dim, from.size);
-    move(dst + wo.at * (int64_t)size, src + (ws.at + v * from.dim_stride) * (int64_t)size, size);
+// --- the positions 0, 0, ..., 1, 1, ...: i as often as repeats[i] says
+em_status n_repeat_interleave(uint64_t ks, em_tensor *repeats, em_opt_int output_size, em_tensor **out) {
+  (void)ks;
+  if (repeats->ndim != 1) return em_fail(EM_ERR_RUNTIME, "repeat_interleave only accept 1D vector as repeat");
+  if (repeats->dtype != EM_I64 && repeats->dtype != EM_I32)
+    return em_fail(EM_ERR_NOT_IMPLEMENTED, "\"repeat_interleave_cpu\" not implemented for '%s'",
+                   em_dtype_scalar_name(repeats->dtype));
+  const int64_t n = repeats->numel, step = repeats->strides[0];
+  int64_t total = 0;
+  for (int64_t i = 0; i < n; i++) {
+    const int64_t times = index_at(repeats, i * step);
+    if (times < 0) return em_fail(EM_ERR_RUNTIME, "repeats can not be negative");
+    if (__builtin_add_overflow(total, times, &total))
+      return em_fail(EM_ERR_RUNTIME, "repeat_interleave: the sum of repeats overflows");
   }
-  return EM_OK;
-}
-// Indices are checked before the first write: a failing scatter leaves its target as it was.
-static em_status check_all(em_tensor *index, int64_t dim, int64_t size) {
-  walk w;
-  walk_start(&w, index->ndim, index->sizes, index->strides);
-  for (int64_t i = 0; i < index->numel; i++, walk_next(&w)) {
-    int64_t v = read_index(index, w.at);
-    if (EM_UNLIKELY(v < 0 || v >= size)) return fail_bounds(v, dim, size);
-  }
-  return EM_OK;
-}
-static em_status scatter(em_tensor *self, int64_t dim, em_tensor *index, em_tensor *src, const void *value, bool add,
-                         em_tensor *out) {
-  along to;
-  along_of(out, dim, &to);
-  if (index->numel > 0) EM_PASS(check_all(index, dim, to.size));
-  if (out != self) EM_PASS(em_copy_into(out, self));
-  if (index->numel == 0) return EM_OK;
-  size_t size = em_tensor_itemsize(out);
-  int64_t sizes[EM_MAX_DIMS];
-  int n = (int)dims1(index, sizes);
-  static const int64_t one[1] = {1}, none[EM_MAX_DIMS] = {0};
-  walk wo, wi, ws;
-  walk_start(&wo, n, sizes, to.strides);
-  walk_start(&wi, n, sizes, index->ndim == 0 ? one : index->strides);
-  walk_start(&ws, n, sizes, src == NULL || src->ndim == 0 ? none : src->strides);
-  const char *from = src == NULL ? value : em_tensor_data(src);
-  char *dst = em_tensor_data(out);
-  for (int64_t i = 0; i < index->numel; i++, walk_next(&wo), walk_next(&wi), walk_next(&ws)) {
-    char *d = dst + (wo.at + read_index(index, wi.at) * to.dim_stride) * (int64_t)size;
-    const char *s = from + ws.at * (int64_t)size;
-    if (add) add_element(d, s, out->dtype);
-    else move(d, s, size);
-  }
-  return EM_OK;
-}
-em_status k_cpu_scatter_src(em_plan *p, em_tensor *self, int64_t dim, em_tensor *index, em_tensor *src,
-                            em_tensor *out) {
-  (void)dim;
-  return scatter(self, p->attr[0], index, src, NULL, false, out);
-}
-em_status k_cpu_scatter_value(em_plan *p, em_tensor *self, int64_t dim, em_tensor *index, em_scalar value,
-                              em_tensor *out) {
-  (void)dim;
-  char element[16];
-  EM_PASS(em_scalar_store(value, out->dtype, element));
-  return scatter(self, p->attr[0], index, NULL, element, false, out);
-}
-em_status k_cpu_scatter_add(em_plan *p, em_tensor *self, int64_t dim, em_tensor *index, em_tensor *src,
-                            em_tensor *out) {
-  (void)dim;
-  return scatter(self, p->attr[0], index, src, NULL, true, out);
-}
-
-// --- whole slices along a dim
-em_status k_cpu_index_select(em_plan *p, em_tensor *self, int64_t dim, em_tensor *index, em_tensor *out) {
-  dim = p->attr[0];
-  if (out->numel == 0 && index->numel == 0) return EM_OK;
-  int64_t n = self->ndim == 0 ? 1 : self->sizes[dim], step = index->ndim == 0 ? 0 : index->strides[0];
-  for (int64_t i = 0; i < index->numel; i++) {
-    int64_t v = read_index(index, i * step);
-    if (EM_UNLIKELY(v < 0 || v >= n)) return em_fail(EM_ERR_INDEX, "index out of range in self");
-  }
-  for (int64_t i = 0; i < index->numel && out->numel > 0; i++) {
-    em_geometry a, b;
-    em_tensor *from = NULL, *to = NULL;
-    em_status st = EM_OK;
-    if (self->ndim == 0) {
-      EM_PASS(em_copy_into(out, self));
-      continue;
+  if (output_size.has && output_size.v != total)
+    return em_fail(EM_ERR_RUNTIME, "allocated size does not match required size");
+  em_tensor *t;
+  EM_PASS(em_tensor_new(1, &total, repeats->dtype, repeats->device, &t));
+  int64_t *wide = em_tensor_data(t), at = 0;
+  int32_t *narrow = em_tensor_data(t);
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t k = index_at(repeats, i * step); k > 0; k--, at++) {
+      if (t->dtype == EM_I64) wide[at] = i;
+      else narrow[at] = (int32_t)i;
     }
-    EM_PASS(view_select(self, dim, read_index(index, i * step), &a));
-    EM_PASS(view_select(out, dim, i, &b));
-    EM_TRY(em_tensor_new_window(self->storage, a.ndim, a.sizes, a.strides, a.offset, self->dtype, &from));
-    EM_TRY(em_tensor_new_window(out->storage, b.ndim, b.sizes, b.strides, b.offset, out->dtype, &to));
-    EM_TRY(em_copy_into(to, from));
-  fail:
-    em_tensor_release(from);
-    em_tensor_release(to);
-    EM_PASS(st);
-  }
+  *out = t;
   return EM_OK;
-}
-em_status k_cpu_index_add(em_plan *p, em_tensor *self, int64_t dim, em_tensor *index, em_tensor *source,
-                          em_scalar alpha, em_tensor *out) {
-  dim = p->attr[0];
-  int64_t n = self->ndim == 0 ? 1 : self->sizes[dim], step = index->ndim == 0 ? 0 : index->strides[0];
-  for (int64_t i = 0; i < index->numel; i++) {
-    int64_t v = read_index(index, i * step);
-    if (EM_UNLIKELY(v < 0 || v >= n)) return em_fail(EM_ERR_INDEX, "index out of range in self");
-  }
-  if (out != self) EM_PASS(em_copy_into(out, self));
-  em_status st = EM_OK;
-  em_tensor *scaled = NULL;
-  if (em_scalar_is_int_one(alpha)) scaled = em_tensor_retain(source);
-  else EM_TRY(em_call_mul_Scalar(source, alpha, &scaled));
-  size_t size = em_tensor_itemsize(out);
-  int64_t sizes[EM_MAX_DIMS], shape[EM_MAX_DIMS];
-  int nd = (int)dims1(scaled, sizes);
-  static const int64_t none[EM_MAX_DIMS] = {0};
-  along to;
-  along_of(out, dim, &to);
-  memcpy(shape, sizes, sizeof sizes);
-  walk wo, ws;
-  walk_start(&wo, nd, shape, to.strides);
-  walk_start(&ws, nd, shape, scaled->ndim == 0 ? none : scaled->strides);
-  char *dst = em_tensor_data(out);
-  const char *src = em_tensor_data(scaled);
-  for (int64_t i = 0; i < scaled->numel; i++, walk_next(&wo), walk_next(&ws)) {
-    int64_t v = read_index(index, wo.counter[dim] * step);
-    add_element(dst + (wo.at + v * to.dim_stride) * (int64_t)size, src + ws.at * (int64_t)size, out->dtype);
-  }
-fail:
-  em_tensor_release(scaled);
-  return st;
 }
 
 // --- embedding: rows of a table
@@ -417,7 +348,7 @@ em_status k_cpu_embedding(em_plan *p, em_tensor *weight, em_tensor *indices, int
   const char *src = em_tensor_data(weight);
   char *dst = em_tensor_data(out);
   for (int64_t i = 0; i < indices->numel; i++, walk_next(&w)) {
-    int64_t v = read_index(indices, w.at);
+    int64_t v = index_at(indices, w.at);
     if (EM_UNLIKELY(v < 0 || v >= rows)) return em_fail(EM_ERR_INDEX, "index out of range in self");
     if (weight->strides[1] == 1) {
       memcpy(dst + (size_t)(i * width) * size, src + v * weight->strides[0] * (int64_t)size, (size_t)width * size);
@@ -437,7 +368,7 @@ em_status k_cpu_embedding_dense_backward(em_plan *p, em_tensor *grad, em_tensor 
   walk w;
   walk_start(&w, indices->ndim, indices->sizes, indices->strides);
   for (int64_t i = 0; i < indices->numel; i++, walk_next(&w)) {
-    int64_t v = read_index(indices, w.at);
+    int64_t v = index_at(indices, w.at);
     if (EM_UNLIKELY(v < -num_weights || v >= num_weights)) return em_fail(EM_ERR_INDEX, "index out of range in self");
     if (v >= 0) counts[v]++;
   }
@@ -448,7 +379,7 @@ em_status k_cpu_embedding_dense_backward(em_plan *p, em_tensor *grad, em_tensor 
   size_t size = em_tensor_itemsize(out);
   walk_start(&w, indices->ndim, indices->sizes, indices->strides);
   for (int64_t i = 0; i < indices->numel; i++, walk_next(&w)) {
-    int64_t v = read_index(indices, w.at);
+    int64_t v = index_at(indices, w.at);
     if (v < 0 || v == padding_idx) continue;
     for (int64_t k = 0; k < width; k++) {
       char scaled[16];
