@@ -64,7 +64,7 @@ int em_py_errors_init(PyObject *module) {
   if (out_of_memory_error == NULL || linalg_error == NULL) return -1;
   if (PyModule_AddObjectRef(module, "OutOfMemoryError", out_of_memory_error) < 0) return -1;
   if (PyModule_AddObjectRef(module, "_LinAlgError", linalg_error) < 0) return -1;
-  em_priv_set_warn_handler(warn_handler);
+  em_warn_set_handler(warn_handler);
   em_priv_unlock_host = unlock_host;
   em_priv_lock_host = lock_host;
   return 0;

@@ -8,7 +8,6 @@
 #define EMBER_AUTOGRAD_NODE_H
 #include "../dispatch/operator.h"
 
-typedef struct em_node em_node;
 typedef struct em_edge {
   em_node *node;  // owned or NULL
   uint32_t nr;    // which of node's inputs

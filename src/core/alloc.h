@@ -3,6 +3,7 @@
 // With EMBER_ALLOC=plain, under sanitizers, valgrind and while the fault countdown is armed every cache is bypassed.
 #ifndef EMBER_CORE_ALLOC_H
 #define EMBER_CORE_ALLOC_H
+#include <ember/memory.h>  // em_alloc_stats
 #include "status.h"
 #include "tls.h"
 
@@ -79,9 +80,6 @@ EM_PRIV void em_bytes_free(void *p, size_t capacity);
 // it was last armed. Counts requests of em_alloc, em_bytes_alloc alike, of all threads.
 EM_PRIV int64_t em_priv_fault_countdown(int64_t n);
 
-typedef struct em_alloc_stats {
-  int64_t bytes_live, bytes_peak, bytes_cached, requests, reused, from_system;
-} em_alloc_stats;
 EM_PRIV void em_alloc_get_stats(em_alloc_stats *out);
 EM_PRIV void em_alloc_reset_peak(void);
 EM_PRIV void em_alloc_empty_cache(void);

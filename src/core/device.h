@@ -4,19 +4,6 @@
 #include "gen_keys.h"  // enum em_key, EM_KEYBIT(k), EM_NUM_KEYS, em_priv_key_names
 #include "status.h"
 
-typedef enum em_device_type {
-  EM_DEVICE_CPU,
-  EM_DEVICE_CUDA,
-  EM_DEVICE_OPENCL,
-  EM_DEVICE_META,
-  EM_DEVICE_TYPES
-} em_device_type;
-typedef struct em_device {
-  int8_t type;   // em_device_type, or -1: not given
-  int8_t index;  // -1: the current one
-} em_device;
-#define EM_DEVICE_NONE ((em_device){-1, -1})
-
 static inline bool em_device_given(em_device d) { return d.type >= 0; }
 static inline bool em_device_equal(em_device a, em_device b) { return a.type == b.type && a.index == b.index; }
 static inline int em_device_key(em_device d) {

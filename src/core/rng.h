@@ -50,7 +50,7 @@
 #define EM_RNG_MT_N 624
 
 // The state is one plain struct so that draws inline. Touch only the lock-holding inline draws below.
-typedef struct em_generator {
+struct em_generator {
   uint64_t seed;               // as given, all 64 bits
   int32_t left;                // engine outputs until the next regeneration, plus one: 1 .. 624
   uint32_t next;               // index of the next word; next + left - 1 <= 624, so draws stay inside `words`
@@ -60,7 +60,7 @@ typedef struct em_generator {
   bool has_double_normal, has_float_normal;
   pthread_mutex_t mutex;
   em_ref refs;
-} em_generator;
+};
 
 // A fresh generator, seeded with EM_RNG_DEFAULT_SEED. NULL when there is no memory. Release drops one reference.
 EM_PRIV em_generator *em_generator_new(void);

@@ -5,26 +5,6 @@
 #include "complex_types.h"
 #include "dtype.h"
 
-typedef enum em_scalar_kind {
-  EM_SCALAR_NONE,
-  EM_SCALAR_BOOL,
-  EM_SCALAR_INT,
-  EM_SCALAR_DOUBLE,
-  EM_SCALAR_COMPLEX
-} em_scalar_kind;
-typedef struct em_scalar {
-  union { int64_t i; double d; em_c128 c; };  // i for BOOL and INT
-  uint8_t kind;                               // em_scalar_kind; NONE is an optional Scalar that was not given
-} em_scalar;
-
-static inline em_scalar em_scalar_none(void) { em_scalar s = {.kind = EM_SCALAR_NONE}; return s; }
-static inline em_scalar em_scalar_bool(bool v) { em_scalar s = {.i = v, .kind = EM_SCALAR_BOOL}; return s; }
-static inline em_scalar em_scalar_int(int64_t v) { em_scalar s = {.i = v, .kind = EM_SCALAR_INT}; return s; }
-static inline em_scalar em_scalar_double(double v) { em_scalar s = {.d = v, .kind = EM_SCALAR_DOUBLE}; return s; }
-static inline em_scalar em_scalar_complex(double re, double im) {
-  em_scalar s = {.c = {re, im}, .kind = EM_SCALAR_COMPLEX};
-  return s;
-}
 static inline bool em_scalar_given(em_scalar s) { return s.kind != EM_SCALAR_NONE; }
 static inline bool em_scalar_is_int_one(em_scalar s) { return s.kind == EM_SCALAR_INT && s.i == 1; }
 static inline double em_scalar_to_double(em_scalar s) {  // real part of a complex one

@@ -65,10 +65,20 @@ void em_error_clear(void) {
   }
 }
 const char *em_status_exception(em_status code) {
-  static const char *const names[EM_STATUS_COUNT] = {"",
-#define X(code, exc, text) exc,
-                                                     EM_STATUS_LIST(X)
-#undef X
+  static const char *const names[EM_STATUS_COUNT] = {
+      [EM_OK] = "",
+      [EM_ERR_RUNTIME] = "RuntimeError",
+      [EM_ERR_TYPE] = "TypeError",
+      [EM_ERR_VALUE] = "ValueError",
+      [EM_ERR_INDEX] = "IndexError",
+      [EM_ERR_NOT_IMPLEMENTED] = "NotImplementedError",
+      [EM_ERR_OOM] = "OutOfMemoryError",
+      [EM_ERR_OVERFLOW] = "OverflowError",
+      [EM_ERR_ZERO_DIVISION] = "ZeroDivisionError",
+      [EM_ERR_ATTRIBUTE] = "AttributeError",
+      [EM_ERR_LINALG] = "LinAlgError",
+      [EM_ERR_FOREIGN] = "",
+      [EM_ERR_INTERNAL] = "RuntimeError",
   };
   return (unsigned)code < EM_STATUS_COUNT ? names[code] : "RuntimeError";
 }
@@ -82,7 +92,7 @@ static em_status warn_to_stderr(const char *message) {
   return EM_OK;
 }
 static em_warn_fn warn_handler = warn_to_stderr;
-void em_priv_set_warn_handler(em_warn_fn fn) { warn_handler = fn == NULL ? warn_to_stderr : fn; }
+void em_warn_set_handler(em_warn_fn fn) { warn_handler = fn == NULL ? warn_to_stderr : fn; }
 em_status em_warn(const char *format, ...) {
   char text[2048];
   va_list ap;

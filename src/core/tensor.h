@@ -24,8 +24,6 @@ enum {
   EM_T_PY_SUBCLASS = 128,   // pyobj's type may define __torch_function__ or __torch_dispatch__
 };
 
-struct em_node;
-typedef struct em_tensor em_tensor;
 
 // What a view remembers, so that a later in-place write can be told to its base and be seen by its siblings.
 typedef enum em_creation {

@@ -4,8 +4,6 @@
 #define EMBER_CORE_VALUE_H
 #include "tensor.h"
 
-struct em_generator;
-
 typedef enum em_tag {
   EM_TAG_NONE,       // an optional that was not given, of whatever type
   EM_TAG_BOOL,       // i
@@ -28,31 +26,7 @@ typedef enum em_tag {
   EM_TAG_OPAQUE,     // ptr with a release function: an object of the host language
 } em_tag;
 
-typedef enum em_memory_format {
-  EM_FORMAT_NONE = -1,
-  EM_FORMAT_CONTIGUOUS,
-  EM_FORMAT_PRESERVE,
-  EM_FORMAT_CHANNELS_LAST,
-  EM_FORMAT_CHANNELS_LAST_3D
-} em_memory_format;
-
-// Lists and optionals as the typed convention passes them, by value.
-typedef struct em_ints { const int64_t *p; int64_t n; } em_ints;             // n = -1: int[]? not given
-typedef struct em_doubles { const double *p; int64_t n; } em_doubles;
-typedef struct em_bools { const uint8_t *p; int64_t n; } em_bools;
-typedef struct em_scalars { const em_scalar *p; int64_t n; } em_scalars;
-typedef struct em_tensors { em_tensor *const *p; int64_t n; } em_tensors;    // borrowed
-typedef struct em_opt_int { int64_t v; bool has; } em_opt_int;
-typedef struct em_opt_double { double v; bool has; } em_opt_double;
-typedef int8_t em_opt_bool;  // -1: not given
-#define EM_INTS_NONE ((em_ints){NULL, -1})
-#define EM_INTS(...) ((em_ints){(const int64_t[]){__VA_ARGS__}, sizeof((const int64_t[]){__VA_ARGS__}) / 8})
-static inline em_opt_int em_some_int(int64_t v) { em_opt_int o = {v, true}; return o; }
-static inline em_opt_int em_no_int(void) { em_opt_int o = {0, false}; return o; }
-static inline em_opt_double em_some_double(double v) { em_opt_double o = {v, true}; return o; }
-static inline em_opt_double em_no_double(void) { em_opt_double o = {0, false}; return o; }
-// A result list: array of new references, made by em_tensor_list_new, freed with em_tensor_list_clear.
-typedef struct em_tensor_list { em_tensor **p; int64_t n; } em_tensor_list;
+// A result list (em_tensor_list): array of new references, made by em_tensor_list_new, freed with em_tensor_list_clear.
 EM_PRIV em_status em_tensor_list_new(int64_t n, em_tensor_list *out);  // entries NULL
 EM_PRIV void em_tensor_list_clear(em_tensor_list *l);
 

@@ -75,7 +75,7 @@ enum {
   EM_OP_STRUCTURED = 256
 };
 
-typedef struct em_operator {
+struct em_operator {
   uint64_t mask;                  // keys with a slot or a fallback that applies here
   const char *name;               // "add" or "add_", without overload
   const char *overload;           // "Tensor", "" for the default one
@@ -94,7 +94,7 @@ typedef struct em_operator {
   struct em_op_extra *extra;      // registrations beside the generated ones; NULL until there is one (registry.c)
   struct em_operator *next_overload;  // same name and namespace, in declaration order
   const char *where;              // "native_functions.yaml:123"
-} em_operator;
+};
 
 static inline int em_priv_top_key(uint64_t ks) { return 63 - __builtin_clzll(ks); }
 static inline uint64_t em_priv_keys(const em_operator *op, uint64_t arg_keys) {

@@ -1,0 +1,11 @@
+// api.h: what the files of the C face share.
+#ifndef EMBER_API_API_H
+#define EMBER_API_API_H
+#include "../core/tensor.h"
+
+// Defines an exported function whose name is an inline one in this library's own headers: EXPORT(void, em_tensor_release,
+// (em_tensor *t)) { em_tensor_release(t); }. The C function gets another name, the symbol the public one.
+#define EXPORT(ret, name, params)                     \
+  EM_API ret em_api_##name params __asm__(#name);     \
+  EM_API ret em_api_##name params
+#endif
