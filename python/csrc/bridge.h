@@ -207,6 +207,7 @@ bool em_py_override_attr(PyObject *self, const char *name, const char *which, Py
 int em_py_factory_init(PyObject *module);    // factory.c: tensor, as_tensor, from_numpy...
 int em_py_storage_init(PyObject *module);    // storage_py.c
 int em_py_shared_init(PyObject *module);     // storage_shared_py.c
+int em_py_profile_init(PyObject *module);    // profile_py.c
 PyObject *em_py_storage_of(em_storage *s);   // the one Python object of a storage (retains)
 em_storage *em_py_to_storage(PyObject *o);   // borrowed; NULL with TypeError
 int em_py_generator_init(PyObject *module);  // generator.c

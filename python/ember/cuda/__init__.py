@@ -1,47 +1,35 @@
 """NVIDIA devices. This build has no backend for them: the questions are answered, the rest says so."""
 
-__all__ = ["is_available", "device_count", "is_initialized", "manual_seed", "manual_seed_all", "empty_cache",
-           "current_device", "synchronize", "is_bf16_supported"]
+from ember import _absent_device
+from ember._C import OutOfMemoryError
+
+_made = _absent_device.make("CUDA", "cuda")
+globals().update(_made)
+memory_cached = _absent_device.renamed("cuda", "memory_cached", "memory_reserved", _made["memory_reserved"])
+max_memory_cached = _absent_device.renamed("cuda", "max_memory_cached", "max_memory_reserved", _made["max_memory_reserved"])
+has_half, has_magma, default_generators = True, False, ()
+_lazy_init = _lazy_call = _made["_no_device"]
+
+__all__ = [name for name in _made if not name.startswith("_")] + ["OutOfMemoryError", "memory_cached", "max_memory_cached"]
 
 
-def is_available():
+def _is_compiled():
     return False
 
 
-def device_count():
-    return 0
+def _legacy(name):
+    def __new__(cls, *args, **kwargs):
+        raise TypeError(f"type torch.cuda.{name} not available. Torch not compiled with CUDA enabled.")
+
+    return type(name, (), {"__new__": __new__, "__module__": "torch.cuda"})
 
 
-def is_initialized():
-    return False
-
-
-def is_bf16_supported(including_emulation=True):
-    return False
-
-
-def manual_seed(seed):
-    """Without devices there is nothing to seed; PyTorch ignores it in the same way."""
-
-
-def manual_seed_all(seed):
-    """Without devices there is nothing to seed; PyTorch ignores it in the same way."""
-
-
-def empty_cache():
-    """Without devices there is no cache; PyTorch ignores it in the same way."""
-
-
-def _no_device(*args, **kwargs):
-    raise AssertionError("Torch not compiled with CUDA enabled")
-
-
-current_device = synchronize = get_device_name = get_device_properties = set_device = current_stream = _no_device
-memory_allocated = max_memory_allocated = memory_reserved = reset_peak_memory_stats = _no_device
+for _name in ("Float", "Double", "Half", "BFloat16", "Int", "Long", "Short", "Char", "Byte", "Bool"):
+    globals()[_name + "Tensor"] = _legacy(_name + "Tensor")
 
 
 def __getattr__(name):
-    if name == "amp":
+    if name in ("amp", "nvtx"):
         import importlib
-        return importlib.import_module(".amp", __name__)
+        return importlib.import_module("." + name, __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,16 @@
+"""Several processes that train together: not in this build, and is_available() says so."""
+
+__all__ = ["is_available", "is_initialized", "is_torchelastic_launched"]
+
+
+def is_available():
+    return False
+
+
+def is_initialized():
+    return False
+
+
+def is_torchelastic_launched():
+    import os
+    return os.environ.get("TORCHELASTIC_RUN_ID") is not None
