@@ -31,14 +31,13 @@ static PyObject *stop(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) {
 }
 static PyObject *active(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) { return PyBool_FromLong(em_profile_active()); }
 static PyObject *now(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) {
-  int64_t bytes = em_profile_bytes();
-  return Py_BuildValue("(LL)", (long long)em_profile_now(), (long long)bytes);
+  return PyLong_FromLongLong(em_profile_now());
 }
 static PyObject *range(PyObject *Py_UNUSED(m), PyObject *args) {
   const char *name;
-  long long begin, bytes;
-  if (!PyArg_ParseTuple(args, "sLL", &name, &begin, &bytes)) return NULL;
-  em_status st = em_profile_range(name, begin, bytes);
+  long long begin;
+  if (!PyArg_ParseTuple(args, "sL", &name, &begin)) return NULL;
+  em_status st = em_profile_range(name, begin);
   if (st != EM_OK) return em_py_raise(st);
   Py_RETURN_NONE;
 }
@@ -47,8 +46,8 @@ static PyMethodDef functions[] = {
     {"_profile_start", start, METH_VARARGS, "_profile_start(shapes, memory): begins a recording."},
     {"_profile_stop", stop, METH_NOARGS, "Ends it: [(name, overload or None, begin, end, thread, bytes, shapes or None)]."},
     {"_profile_active", active, METH_NOARGS, NULL},
-    {"_profile_now", now, METH_NOARGS, "(nanoseconds, live bytes), for _profile_range."},
-    {"_profile_range", range, METH_VARARGS, "_profile_range(name, begin, bytes): a range of the user's that ends now."},
+    {"_profile_now", now, METH_NOARGS, "Nanoseconds, for _profile_range."},
+    {"_profile_range", range, METH_VARARGS, "_profile_range(name, begin): a range of the user's that ends now."},
     {NULL}};
 
 int em_py_profile_init(PyObject *module) { return PyModule_AddFunctions(module, functions); }

@@ -26,12 +26,6 @@ int64_t em_profile_now(void) {
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
-int64_t em_profile_bytes(void) {
-  if (!recording.memory) return 0;
-  em_alloc_stats s;
-  em_alloc_get_stats(&s);
-  return s.bytes_live;
-}
 bool em_profile_active(void) { return recording.active; }
 
 static void event_clear(em_profile_event *e) {
@@ -104,22 +98,45 @@ static void take_shapes(em_profile_event *e, const em_value *args) {
   if (t.at != NULL) put_shapes(&t, e->op, args);
 }
 
+// ---------------------------------------------------------------- bytes
+static bool reaches(const em_value *v, const em_storage *s) {
+  if (v->tag == EM_TAG_TENSOR) return v->tensor != NULL && v->tensor->storage == s;
+  for (int64_t k = 0; v->tag == EM_TAG_TENSORS && k < v->list.n; k++)
+    if (v->list.tensors[k] != NULL && v->list.tensors[k]->storage == s) return true;
+  return false;
+}
+// Of a result, unless it is a view of an argument, or one itself.
+static int64_t new_bytes(const em_operator *op, const em_value *args, const em_tensor *t) {
+  if (t == NULL || t->storage == NULL || t->device.type == EM_DEVICE_META) return 0;
+  for (int i = 0; i < op->nargs; i++)
+    if (reaches(&args[i], t->storage)) return 0;
+  return (int64_t)t->storage->nbytes;
+}
+static int64_t all_new_bytes(const em_operator *op, const em_value *args, const em_value *rets) {
+  int64_t n = 0;
+  for (int i = 0; i < op->nrets; i++) {
+    if (rets[i].tag == EM_TAG_TENSOR) n += new_bytes(op, args, rets[i].tensor);
+    for (int64_t k = 0; rets[i].tag == EM_TAG_TENSORS && k < rets[i].list.n; k++)
+      n += new_bytes(op, args, rets[i].list.tensors[k]);
+  }
+  return n;
+}
+
 // ---------------------------------------------------------------- the layer
 static em_status measure(const em_operator *op, uint64_t ks, void *context, const em_value *args, em_value *rets) {
   (void)context;
   em_profile_event e = {.op = op, .name = op->full};
   if (recording.shapes) take_shapes(&e, args);
-  int64_t before = em_profile_bytes();
   e.begin = em_profile_now();
   em_status st = em_redispatch_boxed(op, ks & EM_KEYS_BELOW(EM_KEY_Profile), args, rets);
   e.end = em_profile_now();
-  e.bytes = em_profile_bytes() - before;
+  if (recording.memory && st == EM_OK) e.bytes = all_new_bytes(op, args, rets);
   note(e);
   return st;
 }
 
-em_status em_profile_range(const char *name, int64_t begin, int64_t bytes_before) {
-  em_profile_event e = {.begin = begin, .end = em_profile_now(), .bytes = em_profile_bytes() - bytes_before};
+em_status em_profile_range(const char *name, int64_t begin) {
+  em_profile_event e = {.begin = begin, .end = em_profile_now()};
   if (!recording.active) return EM_OK;
   char *copy = em_alloc(strlen(name) + 1);
   if (copy == NULL) return EM_NOMEM(strlen(name) + 1);

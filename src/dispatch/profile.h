@@ -7,7 +7,7 @@ typedef struct em_profile_event {
   const char *name;       // owned copy unless `op` is set, then the operator's
   const em_operator *op;  // NULL: a range of the user's
   int64_t begin, end;     // nanoseconds of CLOCK_MONOTONIC
-  int64_t bytes;          // tensor bytes live at the end minus at the beginning; 0 unless asked for
+  int64_t bytes;          // of results that are new; 0 unless asked for, and for ranges
   int thread;             // 1, 2, ... in the order in which threads were first seen
   char *shapes;           // owned, "[[2, 3], []]": sizes of tensor arguments; NULL unless asked for
   size_t shapes_size;
@@ -21,6 +21,5 @@ EM_PRIV void em_profile_free(em_profile_event *events, int64_t n);
 EM_PRIV bool em_profile_active(void);
 // A range of the user's, from em_profile_now() to now. Ranges of no recording are dropped.
 EM_PRIV int64_t em_profile_now(void);
-EM_PRIV int64_t em_profile_bytes(void);
-EM_PRIV em_status em_profile_range(const char *name, int64_t begin, int64_t bytes_before);
+EM_PRIV em_status em_profile_range(const char *name, int64_t begin);
 #endif

@@ -36,7 +36,7 @@ class record_function(_ContextDecorator):
     def __exit__(self, exc_type, value, trace):
         begun = self._begun.pop()
         if begun is not None:
-            _C._profile_range(self.name if self.args is None else f"{self.name}, {self.args}", *begun)
+            _C._profile_range(self.name if self.args is None else f"{self.name}, {self.args}", begun)
         return False
 
 

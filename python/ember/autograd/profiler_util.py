@@ -287,6 +287,9 @@ def events_of(records, profile_memory):
     events._build_tree()
     for i, event in enumerate(events):
         event.id = i
+    for event in reversed(events):  # children come after their parents
+        if event.is_user_annotation:
+            event.cpu_memory_usage = sum(child.cpu_memory_usage for child in event.cpu_children)
     return events
 
 

@@ -77,9 +77,6 @@ def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False):
 
 def _check(activities):
     chosen = set(supported_activities() if activities is None else activities)
-    for activity in chosen:
-        if not isinstance(activity, ProfilerActivity):
-            raise TypeError(f"Expected ProfilerActivity or dict, got {type(activity)}")
     if not chosen & supported_activities():
         raise AssertionError("No valid profiler activities found")
     return chosen

@@ -554,6 +554,14 @@ class Module:
         """Move parameters and buffers to a CUDA device. Returns self."""
         return self._apply(lambda t: t.cuda(device))
 
+    def xpu(self, device=None):
+        """Move parameters and buffers to an XPU device. Returns self."""
+        return self._apply(lambda t: t.to("xpu" if device is None else device))
+
+    def compile(self, *args, **kwargs):
+        """Check the arguments of ember.compile(). Calls run as they are: there is no compiler yet."""
+        ember.compile(self.forward, *args, **kwargs)
+
     def share_memory(self):
         """Move parameters and buffers to shared memory. Returns self."""
         return self._apply(lambda t: t.share_memory_())

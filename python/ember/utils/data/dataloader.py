@@ -6,6 +6,7 @@ import warnings
 from typing import Generic, TypeVar
 
 import ember
+from ember import _C
 
 from . import _utils
 from .dataset import Dataset, IterableDataset
@@ -242,6 +243,13 @@ class _BaseDataLoaderIter:
         raise NotImplementedError
 
     def __next__(self):
+        if _C._profile_active():
+            from ember.autograd.profiler import record_function
+            with record_function(f"enumerate(DataLoader)#{type(self).__name__}.__next__"):
+                return self._next_checked()
+        return self._next_checked()
+
+    def _next_checked(self):
         data = self._next_data()
         self._num_yielded += 1
         promised = self._IterableDataset_len_called
@@ -252,7 +260,7 @@ class _BaseDataLoaderIter:
                 message += ("For multiprocessing data-loading, this could be caused by not properly configuring the "
                             "IterableDataset replica at each worker. Please see "
                             "https://pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset for examples.")
-            warnings.warn(message, stacklevel=2)
+            warnings.warn(message, stacklevel=3)
         return data
 
     def __len__(self):
