@@ -114,9 +114,14 @@ def short_form(op, name):
 def emit_short(ops):
     o = [head("emit_api.py"), "#ifndef EMBER_GEN_SHORT_H\n#define EMBER_GEN_SHORT_H\n#ifndef __cplusplus"]
     shown = [op for op in ops if has_short(op)]
+    plain = {}
     for op in shown:
-        plain = op is min((o for o in shown if o.name == op.name), key=lambda o: PLAIN.get(o.overload, 2))
-        o.append(short_form(op, f"em_{op.name if plain else op.cname}"))
+        plain.setdefault(op.name, min((o for o in shown if o.name == op.name), key=lambda o: PLAIN.get(o.overload, 2)))
+    for op in shown:
+        name = op.name if op is plain[op.name] else op.cname
+        if op is not plain[op.name] and name in plain:  # scatter.reduce beside scatter_reduce
+            name = f"{op.name}__{op.overload}"
+        o.append(short_form(op, f"em_{name}"))
     return "\n".join([*o, "#endif\n#endif\n"])
 
 
