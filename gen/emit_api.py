@@ -120,7 +120,7 @@ def emit_short(ops):
     for op in shown:
         name = op.name if op is plain[op.name] else op.cname
         if op is not plain[op.name] and name in plain:  # scatter.reduce beside scatter_reduce
-            name = f"{op.name}__{op.overload}"
+            name = f"{op.name}_by_{op.overload}"
         o.append(short_form(op, f"em_{name}"))
     return "\n".join([*o, "#endif\n#endif\n"])
 
