@@ -113,7 +113,10 @@ EM_PRIV em_status formula_convolution(em_tensor *grad, em_tensor *input, em_tens
 EM_PRIV em_status formula_convolution_second(em_tensors grads, em_tensor *grad_output, em_tensor *input, em_tensor *weight, em_ints stride,
                                              em_ints padding, em_ints dilation, bool transposed, em_ints output_padding, int64_t groups,
                                              em_bools mask, em_tensor **ggrad, em_tensor **ginput, em_tensor **gweight);
-// --- pooling and padding (formulas_pooling.c)
+// --- pooling, padding, folding (formulas_pooling.c)
+EM_PRIV em_status formula_im2col(em_tensor *grad, em_ints sizes, em_ints kernel, em_ints dilation, em_ints padding,
+                                 em_ints stride, em_tensor **out);
+EM_PRIV em_status formula_channel_shuffle(em_tensor *grad, int64_t groups, em_tensor **out);
 EM_PRIV em_status formula_pooled(em_tensor *grad, em_tensor *indices, int64_t spatial, em_tensor **out);
 EM_PRIV em_status formula_adaptive_avg(em_tensor *grad, em_ints sizes, int64_t spatial, em_tensor **out);
 EM_PRIV em_status formula_unpad(em_tensor *grad, em_ints pad, em_tensor **out);

@@ -1,4 +1,4 @@
-// formulas_pooling.c: helpers of derivatives_pooling.yaml and derivatives_padding.yaml.
+// formulas_pooling.c: helpers of derivatives_pooling.yaml, derivatives_padding.yaml and derivatives_fold.yaml.
 #include "formulas.h"
 #include "gen_ops.h"
 
@@ -31,4 +31,12 @@ em_status formula_unpad(em_tensor *grad, em_ints pad, em_tensor **out) {
   int64_t back[2 * EM_MAX_DIMS];
   for (int64_t i = 0; i < pad.n; i++) back[i] = -pad.p[i];
   return em_call_constant_pad_nd(grad, (em_ints){back, pad.n}, em_scalar_int(0), out);
+}
+// Blocks back to a picture of the last two of `sizes`.
+em_status formula_im2col(em_tensor *grad, em_ints sizes, em_ints kernel, em_ints dilation, em_ints padding,
+                         em_ints stride, em_tensor **out) {
+  return em_call_col2im(grad, (em_ints){sizes.p + sizes.n - 2, 2}, kernel, dilation, padding, stride, out);
+}
+em_status formula_channel_shuffle(em_tensor *grad, int64_t groups, em_tensor **out) {
+  return em_call_channel_shuffle(grad, grad->sizes[1] == 0 ? 1 : grad->sizes[1] / groups, out);
 }

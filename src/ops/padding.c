@@ -113,27 +113,29 @@ static em_status check_arguments(const padding *k, em_tensor *self, em_ints pad,
     }
   return padded_sizes(k->spatial, self, pad, sizes);
 }
-static void plan_padding(const padding *k, em_tensor *self, const int64_t *sizes, int64_t table, em_plan *p) {
+// The output, laid out as self is; room for a position for each of the `padded` sizes.
+static em_status plan_padding(const padding *k, em_tensor *self, const int64_t *sizes, const int64_t *padded,
+                              em_plan *p) {
+  int64_t n = 3;
+  for (int d = self->ndim - k->spatial; d < self->ndim; d++) {
+    if (padded[d] > INT64_MAX / 64) return em_fail(EM_ERR_RUNTIME, "numel: integer multiplication overflow");
+    n += padded[d];
+  }
   em_plan_output_set(p, self->dtype, self->ndim, sizes, self->device);
-  p->workspace = sizeof(int64_t) * (size_t)table;
-  if (self->ndim != k->spatial + 2 || em_shape_suggested_format(self) < EM_FORMAT_CHANNELS_LAST) return;
+  p->workspace = sizeof(int64_t) * (size_t)n;
+  if (self->ndim != k->spatial + 2 || em_shape_suggested_format(self) < EM_FORMAT_CHANNELS_LAST) return EM_OK;
   p->out[0].strided = true;
   em_priv_channels_last_strides(self->ndim, sizes, p->out[0].strides);
+  return EM_OK;
 }
 static em_status not_implemented(const char *kernel, const em_tensor *t) {
   return em_fail(EM_ERR_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", kernel, em_dtype_scalar_name(t->dtype));
-}
-static int64_t table_size(int spatial, int ndim, const int64_t *sizes) {  // a position for each output of each dim
-  int64_t n = 3, all;
-  for (int d = ndim - spatial; d < ndim; d++) n += sizes[d];
-  return em_shape_numel(ndim, sizes, &all) == EM_OK ? n : 3;  // too large: allocating the output will say so
 }
 static em_status check_padding(const padding *k, em_tensor *self, em_ints pad, em_plan *p) {
   int64_t sizes[EM_MAX_DIMS];
   EM_PASS(check_arguments(k, self, pad, sizes));
   if (self->dtype == EM_BOOL) return not_implemented(k->name, self);
-  plan_padding(k, self, sizes, table_size(k->spatial, self->ndim, sizes), p);
-  return EM_OK;
+  return plan_padding(k, self, sizes, sizes, p);
 }
 static em_status check_padding_backward(const padding *k, em_tensor *grad, em_tensor *self, em_ints pad, em_plan *p) {
   static const char *const names[] = {"width", "height", "depth"};
@@ -154,8 +156,7 @@ static em_status check_padding_backward(const padding *k, em_tensor *grad, em_te
   if (grad->dtype != self->dtype)
     return em_fail(EM_ERR_RUNTIME, "expected scalar type %s but found %s", em_dtype_scalar_name(self->dtype),
                    em_dtype_scalar_name(grad->dtype));
-  plan_padding(k, self, self->sizes, table_size(k->spatial, self->ndim, sizes), p);
-  return EM_OK;
+  return plan_padding(k, self, self->sizes, sizes, p);
 }
 #define CHECKS(n)                                                                                             \
   em_status check_reflection_pad##n##d(em_tensor *self, em_ints pad, em_plan *p) {                            \

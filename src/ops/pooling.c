@@ -395,6 +395,15 @@ static void adaptive_sizes(int spatial, em_tensor *self, em_ints size, int64_t *
   memcpy(sizes, self->sizes, sizeof(int64_t) * (size_t)self->ndim);
   for (int i = 0; i < spatial; i++) sizes[self->ndim - spatial + i] = size.p[i];
 }
+// A beginning and an end for each output of each dim.
+static em_status plan_shares(int spatial, const int64_t *sizes, int ndim, em_plan *p) {
+  int64_t n = 2 * EM_WINDOW_DIMS, all;
+  EM_PASS(em_shape_numel(ndim, sizes, &all));
+  if (all == 0) return EM_OK;  // sizes beside a 0 know no bounds, and nothing is computed
+  for (int d = ndim - spatial; d < ndim; d++) n += 2 * sizes[d];
+  p->workspace = sizeof(int64_t) * (size_t)n;
+  return EM_OK;
+}
 static em_status check_output_size(const char *op, int spatial, em_ints size) {
   if (size.n != spatial) return em_fail(EM_ERR_RUNTIME, "%s: output_size must be %d", op, spatial);
   bool bad = false;
@@ -423,6 +432,7 @@ static em_status check_adaptive_avg(int spatial, em_tensor *self, em_ints size, 
   if (!em_dtype_is_float(self->dtype)) return not_implemented(spatial == 2 ? op : "adaptive_avg_pool3d_cpu", self);
   int64_t sizes[EM_MAX_DIMS];
   adaptive_sizes(spatial, self, size, sizes);
+  EM_PASS(plan_shares(spatial, sizes, self->ndim, p));
   em_plan_output_set(p, self->dtype, self->ndim, sizes, self->device);
   if (spatial == 2) lie_like(p, 0, self);
   return EM_OK;
@@ -457,6 +467,7 @@ static em_status check_adaptive_avg_backward(int spatial, em_tensor *grad, em_te
       return em_fail(EM_ERR_RUNTIME, "%s(): grad_output of shape %s does not fit the input", op, text(grad, a, sizeof a));
   if (!em_dtype_is_float(self->dtype))
     return not_implemented(spatial == 2 ? "adaptive_avg_pool2d_backward" : "adaptive_avg_pool3d_backward_cpu", self);
+  EM_PASS(plan_shares(spatial, grad->sizes, grad->ndim, p));
   em_plan_output_set(p, self->dtype, self->ndim, self->sizes, self->device);
   if (spatial == 2) lie_like(p, 0, self);
   return EM_OK;
@@ -478,6 +489,7 @@ static em_status check_adaptive_max(const char *op, const char *kernel, int spat
       return em_fail(EM_ERR_RUNTIME, "Trying to create tensor with negative dimension %lld: %s", (long long)size.p[i],
                      em_shape_format(self->ndim, sizes, a, sizeof a));
   if (!em_dtype_is_float(self->dtype)) return not_implemented(kernel, self);
+  EM_PASS(plan_shares(spatial, sizes, self->ndim, p));
   em_plan_output_set(p, self->dtype, self->ndim, sizes, self->device);
   em_plan_output_set(p, EM_I64, self->ndim, sizes, self->device);
   if (spatial != 2) return EM_OK;

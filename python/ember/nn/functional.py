@@ -11,6 +11,7 @@ from . import _reduction as _Reduction
 from ._norm import vector_norm
 from ._normalization import *  # noqa: F403
 from ._pooling import *  # noqa: F401, F403
+from ._resample import *  # noqa: F401, F403
 
 # Operators that need nothing from Python: bound once here, or when first asked for.
 linear = _C._nn.linear

@@ -171,16 +171,16 @@ static void FN(avg_planes)(void *to, const void *from, const em_window *w, em_po
   }
 }
 
-// --- adaptive
-static void FN(adaptive_avg_rows)(void *outv, const void *inv, const em_window *w, int64_t begin, int64_t end) {
+// --- adaptive: `s` says where windows begin and end, worked out once for all rows
+static void FN(adaptive_avg_rows)(void *outv, const void *inv, const em_window *w, const em_shares *s, int64_t begin,
+                                  int64_t end) {
   for (int64_t r = begin; r < end; r++) {
     const int64_t oh = r % w->out[1], od = r / w->out[1] % w->out[0], p = r / (w->out[1] * w->out[0]);
     const T *plane = (const T *)inv + p * w->in_area;
     T *o = (T *)outv + r * w->out[2];
-    const int64_t d0 = em_adaptive_start(od, w->out[0], w->in[0]), d1 = em_adaptive_end(od, w->out[0], w->in[0]);
-    const int64_t h0 = em_adaptive_start(oh, w->out[1], w->in[1]), h1 = em_adaptive_end(oh, w->out[1], w->in[1]);
+    const int64_t d0 = s->from[0][od], d1 = s->to[0][od], h0 = s->from[1][oh], h1 = s->to[1][oh];
     for (int64_t ow = 0; ow < w->out[2]; ow++) {
-      const int64_t w0 = em_adaptive_start(ow, w->out[2], w->in[2]), w1 = em_adaptive_end(ow, w->out[2], w->in[2]);
+      const int64_t w0 = s->from[2][ow], w1 = s->to[2][ow];
       T sum = 0;
       for (int64_t d = d0; d < d1; d++)
         for (int64_t h = h0; h < h1; h++) {
@@ -191,23 +191,25 @@ static void FN(adaptive_avg_rows)(void *outv, const void *inv, const em_window *
     }
   }
 }
-static void FN(adaptive_avg_planes)(void *to, const void *from, const em_window *w, int64_t begin, int64_t end) {
+static void FN(adaptive_avg_planes)(void *to, const void *from, const em_window *w, const em_shares *s, int64_t begin,
+                                    int64_t end) {
   for (int64_t p = begin; p < end; p++) {
     T *plane = (T *)to + p * w->in_area;
     const T *g = (const T *)from + p * w->out_area;
     memset(plane, 0, sizeof(T) * (size_t)w->in_area);
-    for (int64_t o = 0; o < w->out_area; o++) {
-      const int64_t ow = o % w->out[2], oh = o / w->out[2] % w->out[1], od = o / (w->out[2] * w->out[1]);
-      const int64_t d0 = em_adaptive_start(od, w->out[0], w->in[0]), d1 = em_adaptive_end(od, w->out[0], w->in[0]);
-      const int64_t h0 = em_adaptive_start(oh, w->out[1], w->in[1]), h1 = em_adaptive_end(oh, w->out[1], w->in[1]);
-      const int64_t w0 = em_adaptive_start(ow, w->out[2], w->in[2]), w1 = em_adaptive_end(ow, w->out[2], w->in[2]);
-      const T part = g[o] / (T)(d1 - d0) / (T)(h1 - h0) / (T)(w1 - w0);
-      for (int64_t d = d0; d < d1; d++)
-        for (int64_t h = h0; h < h1; h++) {
-          T *x = plane + (d * w->in[1] + h) * w->in[2];
-          for (int64_t i = w0; i < w1; i++) x[i] += part;
+    for (int64_t od = 0; od < w->out[0]; od++)
+      for (int64_t oh = 0; oh < w->out[1]; oh++, g += w->out[2]) {
+        const int64_t d0 = s->from[0][od], d1 = s->to[0][od], h0 = s->from[1][oh], h1 = s->to[1][oh];
+        for (int64_t ow = 0; ow < w->out[2]; ow++) {
+          const int64_t w0 = s->from[2][ow], w1 = s->to[2][ow];
+          const T part = g[ow] / (T)(d1 - d0) / (T)(h1 - h0) / (T)(w1 - w0);
+          for (int64_t d = d0; d < d1; d++)
+            for (int64_t h = h0; h < h1; h++) {
+              T *x = plane + (d * w->in[1] + h) * w->in[2];
+              for (int64_t i = w0; i < w1; i++) x[i] += part;
+            }
         }
-    }
+      }
   }
 }
 // The largest of a box: its first position of several, the last NaN if there are any.
@@ -229,18 +231,14 @@ static inline void FN(box_max)(T *o, int64_t *ix, const T *plane, const em_windo
   *o = m;
   *ix = at;
 }
-static void FN(adaptive_max_rows)(void *outv, int64_t *index, const void *inv, const em_window *w, int64_t begin,
-                                  int64_t end) {
+static void FN(adaptive_max_rows)(void *outv, int64_t *index, const void *inv, const em_window *w, const em_shares *s,
+                                  int64_t begin, int64_t end) {
   for (int64_t r = begin; r < end; r++) {
-    const int64_t o[3] = {r / w->out[1] % w->out[0], r % w->out[1], 0}, p = r / (w->out[1] * w->out[0]);
-    int64_t from[3], to[3];
-    for (int k = 0; k < 2; k++) {
-      from[k] = em_adaptive_start(o[k], w->out[k], w->in[k]);
-      to[k] = em_adaptive_end(o[k], w->out[k], w->in[k]);
-    }
+    const int64_t od = r / w->out[1] % w->out[0], oh = r % w->out[1], p = r / (w->out[1] * w->out[0]);
+    int64_t from[3] = {s->from[0][od], s->from[1][oh], 0}, to[3] = {s->to[0][od], s->to[1][oh], 0};
     for (int64_t ow = 0; ow < w->out[2]; ow++) {
-      from[2] = em_adaptive_start(ow, w->out[2], w->in[2]);
-      to[2] = em_adaptive_end(ow, w->out[2], w->in[2]);
+      from[2] = s->from[2][ow];
+      to[2] = s->to[2][ow];
       FN(box_max)((T *)outv + r * w->out[2] + ow, index + r * w->out[2] + ow, (const T *)inv + p * w->in_area, w, from, to);
     }
   }

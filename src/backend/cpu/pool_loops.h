@@ -9,15 +9,21 @@ typedef struct em_pool_divisor {
   int64_t override;  // 0: none
 } em_pool_divisor;
 
+// Windows of an adaptive pool: outputs of dim k see inputs from[k][o] to to[k][o].
+typedef struct em_shares { int64_t *from[EM_WINDOW_DIMS], *to[EM_WINDOW_DIMS]; } em_shares;
+
 typedef struct em_pool_fns {
   // Rows [begin, end) of all planes.
   void (*max_rows)(void *out, int64_t *index, const void *in, const em_window *w, int64_t begin, int64_t end);
   void (*avg_rows)(void *out, const void *in, const em_window *w, em_pool_divisor d, int64_t begin, int64_t end);
-  void (*adaptive_max_rows)(void *out, int64_t *index, const void *in, const em_window *w, int64_t begin, int64_t end);
-  void (*adaptive_avg_rows)(void *out, const void *in, const em_window *w, int64_t begin, int64_t end);
+  void (*adaptive_max_rows)(void *out, int64_t *index, const void *in, const em_window *w, const em_shares *s,
+                            int64_t begin, int64_t end);
+  void (*adaptive_avg_rows)(void *out, const void *in, const em_window *w, const em_shares *s, int64_t begin,
+                            int64_t end);
   // Planes [begin, end) of the input's gradient, which they also clear.
   void (*avg_planes)(void *grad_in, const void *grad, const em_window *w, em_pool_divisor d, int64_t begin, int64_t end);
-  void (*adaptive_avg_planes)(void *grad_in, const void *grad, const em_window *w, int64_t begin, int64_t end);
+  void (*adaptive_avg_planes)(void *grad_in, const void *grad, const em_window *w, const em_shares *s, int64_t begin,
+                              int64_t end);
   // to[index] += from (add) or = from, plane by plane. False: *bad is an index that is not in its plane.
   bool (*scatter)(void *to, const void *from, const int64_t *index, const em_window *w, bool add, int64_t begin,
                   int64_t end, int64_t *bad);
@@ -26,10 +32,4 @@ typedef struct em_pool_fns {
 } em_pool_fns;
 
 enum { EM_POOL_F32, EM_POOL_F64, EM_POOL_I64, EM_POOL_DTYPES };
-
-// Window of output o of an adaptive pool.
-static inline int64_t em_adaptive_start(int64_t o, int64_t out, int64_t in) {
-  return o / out * in + o % out * in / out;
-}
-static inline int64_t em_adaptive_end(int64_t o, int64_t out, int64_t in) { return 1 + ((o + 1) * in - 1) / out; }
 #endif

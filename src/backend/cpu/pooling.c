@@ -13,6 +13,7 @@ typedef struct job {
   const em_pool_fns *fns;
   em_window w;
   em_pool_divisor divisor;
+  em_shares shares;
   char *to;
   const char *from;
   int64_t *index;
@@ -28,10 +29,10 @@ static em_status work(void *context, int64_t begin, int64_t end) {
   switch (j->kind) {
     case MAX_ROWS: j->fns->max_rows(j->to, j->index, j->from, &j->w, begin, end); break;
     case AVG_ROWS: j->fns->avg_rows(j->to, j->from, &j->w, j->divisor, begin, end); break;
-    case ADAPTIVE_MAX_ROWS: j->fns->adaptive_max_rows(j->to, j->index, j->from, &j->w, begin, end); break;
-    case ADAPTIVE_AVG_ROWS: j->fns->adaptive_avg_rows(j->to, j->from, &j->w, begin, end); break;
+    case ADAPTIVE_MAX_ROWS: j->fns->adaptive_max_rows(j->to, j->index, j->from, &j->w, &j->shares, begin, end); break;
+    case ADAPTIVE_AVG_ROWS: j->fns->adaptive_avg_rows(j->to, j->from, &j->w, &j->shares, begin, end); break;
     case AVG_PLANES: j->fns->avg_planes(j->to, j->from, &j->w, j->divisor, begin, end); break;
-    case ADAPTIVE_AVG_PLANES: j->fns->adaptive_avg_planes(j->to, j->from, &j->w, begin, end); break;
+    case ADAPTIVE_AVG_PLANES: j->fns->adaptive_avg_planes(j->to, j->from, &j->w, &j->shares, begin, end); break;
     case SCATTER:
       if (j->fns->scatter(j->to, j->from, j->at, &j->w, j->add, begin, end, &bad)) break;
       const long long d = j->w.in[0], h = j->w.in[1], w = j->w.in[2];
@@ -191,43 +192,58 @@ em_status k_cpu_avg_pool3d_backward(em_plan *p, em_tensor *grad, em_tensor *self
 }
 
 // --- adaptive
-static em_status adaptive(int kind, int spatial, em_tensor *self, em_tensor *out, em_tensor *index) {
+static void share_out(em_plan *plan, job *j) {
+  int64_t *at = plan->work;
+  for (int k = 0; at != NULL && k < EM_WINDOW_DIMS; k++) {
+    const int64_t in = j->w.in[k], out = j->w.out[k];
+    j->shares.from[k] = at;
+    j->shares.to[k] = at + out;
+    at += 2 * out;
+    for (int64_t o = 0; o < out; o++) {
+      j->shares.from[k][o] = o / out * in + o % out * in / out;
+      j->shares.to[k][o] = 1 + ((o + 1) * in - 1) / out;
+    }
+  }
+}
+static em_status adaptive(em_plan *p, int kind, int spatial, em_tensor *self, em_tensor *out, em_tensor *index) {
   job j = {.kind = kind};
   em_window_input(&j.w, self, spatial);
   em_window_output(&j.w, out, spatial);
+  share_out(p, &j);
   return forward(&j, self, out, index, box(&j.w));
 }
-static em_status adaptive_avg_backward(int spatial, em_tensor *grad, em_tensor *out) {
+static em_status adaptive_avg_backward(em_plan *p, int spatial, em_tensor *grad, em_tensor *out) {
   job j = {.kind = ADAPTIVE_AVG_PLANES};
   em_window_input(&j.w, out, spatial);
   em_window_output(&j.w, grad, spatial);
+  share_out(p, &j);
   return backward(&j, grad, NULL, out, box(&j.w));
 }
 em_status k_cpu_adaptive_avg_pool2d(em_plan *p, em_tensor *self, em_ints output_size, em_tensor *out) {
-  (void)p, (void)output_size;
-  return adaptive(ADAPTIVE_AVG_ROWS, 2, self, out, NULL);
+  (void)output_size;
+  return adaptive(p, ADAPTIVE_AVG_ROWS, 2, self, out, NULL);
 }
 em_status k_cpu_adaptive_avg_pool3d(em_plan *p, em_tensor *self, em_ints output_size, em_tensor *out) {
-  (void)p, (void)output_size;
-  return adaptive(ADAPTIVE_AVG_ROWS, 3, self, out, NULL);
+  (void)output_size;
+  return adaptive(p, ADAPTIVE_AVG_ROWS, 3, self, out, NULL);
 }
 em_status k_cpu_adaptive_avg_pool2d_backward(em_plan *p, em_tensor *grad, em_tensor *self, em_tensor *out) {
-  (void)p, (void)self;
-  return adaptive_avg_backward(2, grad, out);
+  (void)self;
+  return adaptive_avg_backward(p, 2, grad, out);
 }
 em_status k_cpu_adaptive_avg_pool3d_backward(em_plan *p, em_tensor *grad, em_tensor *self, em_tensor *out) {
-  (void)p, (void)self;
-  return adaptive_avg_backward(3, grad, out);
+  (void)self;
+  return adaptive_avg_backward(p, 3, grad, out);
 }
 em_status k_cpu_adaptive_max_pool2d(em_plan *p, em_tensor *self, em_ints output_size, em_tensor *out0,
                                     em_tensor *out1) {
-  (void)p, (void)output_size;
-  return adaptive(ADAPTIVE_MAX_ROWS, 2, self, out0, out1);
+  (void)output_size;
+  return adaptive(p, ADAPTIVE_MAX_ROWS, 2, self, out0, out1);
 }
 em_status k_cpu_adaptive_max_pool3d(em_plan *p, em_tensor *self, em_ints output_size, em_tensor *out0,
                                     em_tensor *out1) {
-  (void)p, (void)output_size;
-  return adaptive(ADAPTIVE_MAX_ROWS, 3, self, out0, out1);
+  (void)output_size;
+  return adaptive(p, ADAPTIVE_MAX_ROWS, 3, self, out0, out1);
 }
 em_status k_cpu_adaptive_max_pool2d_backward(em_plan *p, em_tensor *grad, em_tensor *self, em_tensor *indices,
                                              em_tensor *out) {
