@@ -8,6 +8,7 @@
 #include "autograd.h"
 #include "error.h"
 #include "memory.h"
+#include "operator.h"
 #include "ops.h"
 #include "optim.h"
 #include "random.h"
@@ -15,5 +16,6 @@
 #include "short.h"
 #include "tensor.h"
 #include "types.h"
+#include "value.h"
 #include "version.h"
 #endif

@@ -7,6 +7,7 @@
 // function is registered, it is the generated adapter that boxes and calls it.
 #ifndef EMBER_DISPATCH_OPERATOR_H
 #define EMBER_DISPATCH_OPERATOR_H
+#include <ember/operator.h>  // em_boxed_fn, look-up, em_operator_define, em_call_boxed
 #include "../core/value.h"
 
 // --- schema: what the generator knows about each argument, in tables; the parser of the bridge works from it.
@@ -48,11 +49,6 @@ typedef struct em_arg {
 } em_arg;
 typedef enum em_variant { EM_FUNCTIONAL, EM_INPLACE, EM_OUT } em_variant;
 
-struct em_operator;
-// Boxed function: `args` has op->nargs borrowed values; it fills op->nrets new results. In-place and out= operators
-// return their written arguments.
-typedef em_status (*em_boxed_fn)(const struct em_operator *op, uint64_t ks, void *context, const em_value *args,
-                                 em_value *rets);
 typedef void (*em_any_fn)(void);
 
 typedef struct em_slot {
@@ -107,10 +103,7 @@ EM_PRIV em_status em_priv_no_kernel(const em_operator *op, uint64_t arg_keys) __
 
 // --- registration (src/dispatch/registry.c). Not thread-safe against calls of the same operator; the host's lock
 // guards it.
-EM_PRIV em_operator *em_operator_find(const char *ns, const char *name, const char *overload);  // NULL if unknown
 EM_PRIV em_operator *em_operator_find_first(const char *ns, const char *name);                  // first overload
-EM_PRIV size_t em_operator_count(void);
-EM_PRIV em_operator *em_operator_at(size_t i);
 EM_PRIV void em_priv_register_table(em_operator **ops, size_t n);  // generated operators, at load
 EM_PRIV void em_priv_set_kernel(em_operator *op, int key, em_any_fn fn, const char *name);
 // Kernel from the host or a C program for any key of any operator; NULL `fn` removes it and restores what was there
@@ -120,16 +113,11 @@ EM_PRIV em_status em_operator_set_boxed(em_operator *op, int key, em_boxed_fn fn
 // Fallback for a key: runs for every non-composite operator without a kernel of its own there. NULL removes.
 EM_PRIV em_status em_dispatch_set_fallback(int key, em_boxed_fn fn, void *context, void (*release)(void *),
                                            const char *name);
-// A new operator from a schema string ("my::f(Tensor x, int n=2) -> Tensor"). EM_ERR_RUNTIME with position on bad
-// schemas.
-EM_PRIV em_status em_operator_define(const char *schema, em_operator **out);
 // Parses a schema into an operator without registering it (test: every row read as the generator read it).
 EM_PRIV em_status em_schema_parse(const char *schema, em_operator **out);
 EM_PRIV void em_schema_free(em_operator *op);
 
 // --- calls
-// Boxed call from the top: computes the keys from the boxed tensors and runs.
-EM_PRIV em_status em_call_boxed(const em_operator *op, const em_value *args, em_value *rets);
 // Continues below: ks was masked by the caller.
 EM_PRIV em_status em_redispatch_boxed(const em_operator *op, uint64_t ks, const em_value *args, em_value *rets);
 EM_PRIV uint64_t em_priv_boxed_keys(const em_operator *op, const em_value *args);

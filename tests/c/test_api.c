@@ -192,6 +192,75 @@ static void random_numbers(void) {
   CHECK(em_scope_end(s) == EM_OK);
 }
 
+// ---- an operator of one's own ----
+static int released;
+static void count_release(void *context) { released += *(int *)context; }
+static em_status cube(const em_operator *op, uint64_t ks, void *context, const em_value *args, em_value *rets) {
+  (void)op, (void)ks, (void)context;
+  em_tensor *square, *out = NULL;
+  em_status st = em_call_mul_Tensor(args[0].tensor, args[0].tensor, &square);
+  if (st == EM_OK) {
+    st = em_call_mul_Tensor(square, args[0].tensor, &out);
+    em_tensor_release(square);
+  }
+  if (st == EM_OK && args[1].i != 1) st = em_call_mul__Scalar(out, em_scalar_int(args[1].i));
+  rets[0] = em_value_tensor_steal(out);
+  return st;
+}
+static em_status cube_backward(void *context, const em_value *args, em_tensor *const *results, em_tensor *const *grads,
+                               const bool *wanted, em_tensor **grad_args) {
+  (void)context;
+  CHECK(wanted[0] && !wanted[1] && em_tensor_numel(results[0]) == em_tensor_numel(args[0].tensor));
+  em_tensor *x = args[0].tensor, *square, *slope;
+  em_status st = em_call_mul_Tensor(x, x, &square);
+  if (st != EM_OK) return st;
+  st = em_call_mul_Scalar(square, em_scalar_int(3 * args[1].i), &slope);
+  em_tensor_release(square);
+  if (st != EM_OK) return st;
+  st = em_call_mul_Tensor(grads[0], slope, &grad_args[0]);
+  em_tensor_release(slope);
+  return st;
+}
+static void own_operators(void) {
+  int one = 1;
+  em_operator *op, *other;
+  CHECK(em_operator_define("mine::cube(Tensor x, int times=1) -> Tensor", &op) == EM_OK);
+  CHECK(em_operator_define("mine::cube(Tensor x) -> Tensor", &other) == EM_ERR_RUNTIME);
+  CHECK(em_operator_define("mine::bad(Tensor x", &other) == EM_ERR_RUNTIME);
+  CHECK(em_operator_find("mine", "cube", "") == op && em_operator_find("mine", "nothing", "") == NULL);
+  CHECK(em_operator_arg_count(op) == 2 && em_operator_return_count(op) == 1);
+  CHECK(em_operator_set_kernel(op, EM_DEVICE_CPU, cube, &one, count_release) == EM_OK);
+  CHECK(em_operator_set_kernel(op, 77, cube, NULL, NULL) == EM_ERR_VALUE);
+  CHECK(em_operator_set_derivative(op, cube_backward, &one, count_release) == EM_OK);
+  CHECK(em_operator_set_derivative(em_operator_find("aten", "add", "Tensor"), cube_backward, NULL, NULL) == EM_ERR_RUNTIME);
+
+  em_scope *s = em_scope_begin();
+  em_tensor *x = em_full(EM_INTS(2), em_scalar_double(3)), *results[1];
+  CHECK(em_tensor_set_requires_grad(x, true) == EM_OK);
+  em_value args[2] = {em_value_tensor(x), em_value_int(2)}, ret = em_value_none();
+  CHECK(em_call_boxed(op, args, &ret) == EM_OK);
+  em_node *node;
+  CHECK(em_tensor_grad_fn(ret.tensor, &node) == EM_OK && strcmp(em_node_name(node), "CubeBackward") == 0);
+  double value;
+  CHECK(em_tensor_to_double(em_select(ret.tensor, 0, 0), &value) == EM_OK && value == 54);
+  CHECK(em_grad(EM_TENSORS(em_sum(ret.tensor)).p, NULL, 1, &x, 1, EM_CREATE_GRAPH, results) == EM_OK);
+  CHECK(em_tensor_to_double(em_select(results[0], 0, 0), &value) == EM_OK && value == 54);  // 2 * 3 x^2
+  CHECK(em_backward(em_sum(results[0]), NULL, 0) == EM_OK);                                  // and once more: 2 * 6 x
+  em_tensor *grad;
+  CHECK(em_tensor_grad(x, &grad) == EM_OK && em_tensor_to_double(em_select(grad, 0, 0), &value) == EM_OK && value == 36);
+  em_tensor_release(results[0]);
+  CHECK(em_operator_set_derivative(op, NULL, NULL, NULL) == EM_OK && released == 0);  // the node still needs it
+  em_value_clear(&ret);
+  CHECK(em_scope_end(s) == EM_OK && released == 1);
+  CHECK(em_operator_set_kernel(op, EM_DEVICE_CPU, NULL, NULL, NULL) == EM_OK && released == 2);
+  em_value again = em_value_none();
+  em_tensor *y;
+  CHECK(em_tensor_from_number(em_scalar_int(1), EM_F32, &y) == EM_OK);
+  args[0] = em_value_tensor(y);
+  CHECK(em_call_boxed(op, args, &again) == EM_ERR_NOT_IMPLEMENTED);
+  em_tensor_release(y);
+}
+
 int main(void) {
   int64_t before = em_live_tensors();
   tensors();
@@ -200,6 +269,7 @@ int main(void) {
   gradients();
   optimizers();
   random_numbers();
+  own_operators();
   CHECK(em_live_tensors() == before);
   em_alloc_stats stats;
   em_alloc_get_stats(&stats);
