@@ -163,6 +163,18 @@ def test_storages_stay_shared_within_a_batch():
     assert first.untyped_storage() == second.untyped_storage()
 
 
+def test_rows_of_a_large_table_do_not_carry_it_along():
+    table = torch.randn(4000, 100)
+    loader = D.DataLoader(D.TensorDataset(table), 50, num_workers=1, collate_fn=list)
+    size = 0
+    for batch in loader:
+        assert len({row.untyped_storage().data_ptr() for row, in batch}) == 1 and batch[0][0].is_shared()
+        size += sum(row.numel() for row, in batch)
+    assert size == table.numel() and torch.equal(torch.stack([row for row, in batch]), table[-50:])
+    with open("/proc/self/maps") as f:
+        assert sum("memfd:ember" in line for line in f) == 1  # one mapping, of the table
+
+
 def test_streams():
     assert sorted(torch.cat(list(D.DataLoader(Ranges(23), 4, num_workers=2))).tolist()) == list(range(23))
     assert [b.tolist() for b in D.DataLoader(Ranges(10), 2, num_workers=2, drop_last=True)] == [[0, 2], [1, 3], [4, 6], [5, 7]]

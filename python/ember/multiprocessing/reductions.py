@@ -126,4 +126,3 @@ def init_reductions():
     """Register with multiprocessing's pickler. Once is enough, again does no harm."""
     ForkingPickler.register(UntypedStorage, reduce_storage)
     ForkingPickler.register(ember.Tensor, reduce_tensor)
-    ForkingPickler.register(ember.nn.parameter.Parameter, reduce_tensor)

@@ -14,12 +14,14 @@ import struct
 from collections import ChainMap
 from multiprocessing.reduction import ForkingPickler
 
+import ember
 from ember import _C
 from ember._C import UntypedStorage
 from ember.multiprocessing import reductions
 
 _HEADER = struct.Struct("<qqqi")  # task, length of the pickle, its place in the file (-1: here), further descriptors
 _INLINE = 16 << 10  # a longer pickle goes to the file: messages stay small enough never to fill the socket alone
+_LARGE = 256 << 10
 _MAX_FDS = 200  # the kernel passes at most 253 at once
 _ALIGN = 64
 
@@ -34,7 +36,8 @@ class _Pickler(pickle.Pickler):
 
     def __init__(self, out):
         super().__init__(out, 5, buffer_callback=self._buffer)
-        self.dispatch_table = ChainMap({UntypedStorage: self._storage}, ForkingPickler(out).dispatch_table)
+        self.dispatch_table = ChainMap({UntypedStorage: self._storage, ember.Tensor: self._tensor},
+                                       ForkingPickler(out).dispatch_table)
         self.pieces = []  # (offset, buffer) in the file
         self.size = 0
         self.buffers = []  # (offset, length) of those that pickle hands over
@@ -45,6 +48,14 @@ class _Pickler(pickle.Pickler):
         self.pieces.append((offset, buffer))
         self.size = offset + nbytes
         return offset
+
+    def _tensor(self, tensor):
+        # A part of something large, of the dataset's own table say: that moves to shared memory, once, and only its
+        # descriptor travels from then on.
+        storage = tensor.untyped_storage()
+        if storage.nbytes() > _LARGE and tensor.numel() * tensor.itemsize < storage.nbytes() // 2 and not tensor.is_meta:
+            reductions.share(storage)
+        return reductions.reduce_tensor(tensor)
 
     def _storage(self, storage):
         nbytes = storage.nbytes()
