@@ -30,12 +30,12 @@ static PyObject *shared_new(PyObject *Py_UNUSED(m), PyObject *args) {
 }
 static PyObject *shared_open(PyObject *Py_UNUSED(m), PyObject *args) {
   PyObject *offset, *size;
-  int fd;
+  int fd, fresh = 0;
   size_t at, n;
   em_storage *s = NULL;
-  if (!PyArg_ParseTuple(args, "iOO", &fd, &offset, &size)) return NULL;
+  if (!PyArg_ParseTuple(args, "iOO|p", &fd, &offset, &size, &fresh)) return NULL;
   if (to_size(offset, &at) < 0 || to_size(size, &n) < 0) return NULL;
-  em_status st = em_shared_open(fd, at, n, &s);
+  em_status st = em_shared_open(fd, at, n, fresh, &s);
   return give(st, s);
 }
 static PyObject *shared_open_named(PyObject *Py_UNUSED(m), PyObject *args) {
@@ -78,7 +78,7 @@ static PyObject *shared_leave(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none))
 static PyMethodDef functions[] = {
     {"_shared_new", shared_new, METH_VARARGS, "_shared_new(nbytes, name=None): a storage in a new shared file."},
     {"_shared_open", shared_open, METH_VARARGS,
-     "_shared_open(fd, offset, nbytes): the storage over a piece of an anonymous shared file."},
+     "_shared_open(fd, offset, nbytes, fresh=False): the storage over a piece of an anonymous shared file."},
     {"_shared_open_named", shared_open_named, METH_VARARGS,
      "_shared_open_named(name, nbytes): the storage over a named shared file; takes over one count of its users."},
     {"_shared_move", shared_move, METH_VARARGS, "_shared_move(storage, name=None): moves its bytes to shared memory."},

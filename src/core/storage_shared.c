@@ -167,7 +167,7 @@ static void part_link(part *p, mapping *m, em_storage *s, size_t offset) {  // u
 }
 
 // Under the lock: the storage over a piece of m; on failure m may go.
-static em_status part_get(mapping *m, size_t offset, size_t nbytes, em_storage **out) {
+static em_status part_get(mapping *m, size_t offset, size_t nbytes, bool fresh, em_storage **out) {
   em_status st = EM_OK;
   part *p = NULL;
   if (offset > m->length || nbytes > m->length - offset) {
@@ -175,7 +175,7 @@ static em_status part_get(mapping *m, size_t offset, size_t nbytes, em_storage *
                  offset + nbytes);
     goto fail;
   }
-  for (p = m->parts; p != NULL; p = p->next)
+  for (p = fresh ? NULL : m->parts; p != NULL; p = p->next)
     if (p->offset == offset && p->storage->nbytes == nbytes && em_ref_inc_unless_zero(&p->storage->rc)) {
       *out = p->storage;
       return EM_OK;
@@ -239,16 +239,16 @@ em_status em_shared_new(size_t nbytes, const char *name, em_storage **out) {
   mapping *m;
   lock_table();
   em_status st = new_mapping(nbytes, name, &m);
-  if (st == EM_OK) st = part_get(m, name == NULL ? 0 : NAMED_HEADER, nbytes, out);
+  if (st == EM_OK) st = part_get(m, name == NULL ? 0 : NAMED_HEADER, nbytes, true, out);
   unlock_table();
   return st;
 }
 
-em_status em_shared_open(int fd, size_t offset, size_t nbytes, em_storage **out) {
+em_status em_shared_open(int fd, size_t offset, size_t nbytes, bool fresh, em_storage **out) {
   mapping *m;
   lock_table();
   em_status st = mapping_get(fd, NULL, &m);
-  if (st == EM_OK) st = part_get(m, offset, nbytes, out);
+  if (st == EM_OK) st = part_get(m, offset, nbytes, fresh, out);
   unlock_table();
   return st;
 }
@@ -269,7 +269,7 @@ em_status em_shared_open_named(const char *name, size_t nbytes, em_storage **out
   em_status st = mapping_get(fd, name, &m);
   // The process counts once however often the file arrives: a further count goes back.
   if (st == EM_OK && m->parts != NULL && m->pid == getpid()) atomic_fetch_sub(users_of(m), 1);
-  if (st == EM_OK) st = part_get(m, NAMED_HEADER, nbytes, out);
+  if (st == EM_OK) st = part_get(m, NAMED_HEADER, nbytes, false, out);
   unlock_table();
   close(fd);
   return st;

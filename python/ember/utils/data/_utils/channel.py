@@ -11,7 +11,6 @@ import os
 import pickle
 import socket
 import struct
-from collections import ChainMap
 from multiprocessing.reduction import ForkingPickler
 
 import ember
@@ -24,6 +23,8 @@ _INLINE = 16 << 10  # a longer pickle goes to the file: messages stay small enou
 _LARGE = 256 << 10
 _MAX_FDS = 200  # the kernel passes at most 253 at once
 _ALIGN = 64
+_AT_ONCE = 500  # pieces a system call: with the gaps between them at most 1,000 buffers
+_GAP = memoryview(bytes(_ALIGN))
 
 
 def pair():
@@ -36,8 +37,8 @@ class _Pickler(pickle.Pickler):
 
     def __init__(self, out):
         super().__init__(out, 5, buffer_callback=self._buffer)
-        self.dispatch_table = ChainMap({UntypedStorage: self._storage, ember.Tensor: self._tensor},
-                                       ForkingPickler(out).dispatch_table)
+        self.dispatch_table = {**ForkingPickler(out).dispatch_table, UntypedStorage: self._storage,
+                               ember.Tensor: self._tensor}
         self.pieces = []  # (offset, buffer) in the file
         self.size = 0
         self.buffers = []  # (offset, length) of those that pickle hands over
@@ -55,7 +56,10 @@ class _Pickler(pickle.Pickler):
         storage = tensor.untyped_storage()
         if storage.nbytes() > _LARGE and tensor.numel() * tensor.itemsize < storage.nbytes() // 2 and not tensor.is_meta:
             reductions.share(storage)
-        return reductions.reduce_tensor(tensor)
+        if tensor.is_meta or not tensor.is_leaf or tensor.__dict__:
+            return reductions.reduce_tensor(tensor)
+        return _window, (storage, tensor.dtype, tensor.storage_offset(), tuple(tensor.size()), tensor.stride(),
+                         tensor.requires_grad)
 
     def _storage(self, storage):
         nbytes = storage.nbytes()
@@ -113,16 +117,31 @@ class Message:
             os.close(self._own)
 
 
+def _write_pieces(fd, pieces):
+    """A run of pieces with the gaps between them, in one call if the system takes all of it."""
+    begin = end = pieces[0][0]
+    run = []
+    for offset, piece in pieces:
+        if offset > end:
+            run.append(_GAP[:offset - end])
+        run.append(memoryview(piece).cast("B"))
+        end = offset + run[-1].nbytes
+    while begin < end:
+        n = os.pwritev(fd, run, begin)
+        begin += n
+        while run and n >= run[0].nbytes:
+            n -= run.pop(0).nbytes
+        if run:
+            run[0] = run[0][n:]
+
+
 def _write_file(pieces, size):
     """An anonymous file with these pieces. Written, not mapped: no page is cleared and faulted in for nothing."""
     fd = os.memfd_create("ember-batch", os.MFD_CLOEXEC)
     try:
         os.ftruncate(fd, size)
-        for offset, piece in pieces:
-            piece = memoryview(piece).cast("B")
-            while piece.nbytes > 0:
-                n = os.pwrite(fd, piece, offset)
-                piece, offset = piece[n:], offset + n
+        for i in range(0, len(pieces), _AT_ONCE):
+            _write_pieces(fd, pieces[i:i + _AT_ONCE])
     except BaseException:
         os.close(fd)
         raise
@@ -133,7 +152,14 @@ _arriving = []  # descriptors of the message that is being unpickled; [0] is the
 
 
 def _arrived(which, offset, nbytes):
-    return _C._shared_open(_arriving[-1][which], offset, nbytes)
+    return _C._shared_open(_arriving[-1][which], offset, nbytes, which == 0)
+
+
+def _window(storage, dtype, offset, size, stride, requires_grad):
+    tensor = _C._window(storage, dtype, offset, size, stride)
+    if requires_grad:
+        tensor.requires_grad = True
+    return tensor
 
 
 def receive(sock):
