@@ -63,7 +63,9 @@ def test_boxed_fallback_sees_every_row():
     from subject import operator
 
     for name in PRESENT:
-        dtype = next(d for d in ("float32", "int64", "complex64", "bool") if d in dtypes_of(name))
+        dtype = next((d for d in ("float32", "int64", "complex64", "bool") if d in dtypes_of(name)), None)
+        if dtype is None:  # PyTorch has no CPU kernel for it, so the oracle names no dtype
+            continue
         args, kwargs = tensors(samples(name, dtype)[0], dtype)
         with Recorder():
             operator(name)(*args, **kwargs)
