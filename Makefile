@@ -30,7 +30,7 @@ export PATH := $(VENV)/bin:$(PATH)
 export CCACHE_NOHASHDIR := 1
 export EMBER_BUILD := $(CURDIR)/$(BUILD)
 
-.PHONY: all venv test demo bench bench-overhead bench-pointwise same-run coverage proofs parity lint format asan fault fuzz gen-diff new-op clean help
+.PHONY: all venv test demo bench bench-overhead bench-pointwise same-run coverage proofs parity lint format asan fault fuzz fuzz-files gen-diff new-op clean help
 
 all: $(BUILD)/build.ninja  ## build (sets .venv up once)
 	@$(NINJA) -C $(BUILD)
@@ -99,6 +99,13 @@ fault: all  ## every allocation of every operator fails once
 
 fuzz: all  ## random calls, until stopped or for ARGS="--seconds N"
 	@$(PY) tests/fuzz/run.py $(ARGS)
+
+fuzz-files:  ## damaged files through the readers of C, under clang's libFuzzer, until stopped or ARGS="-max_total_time=N"
+	@$(MAKE) --no-print-directory all CC=clang BUILD=build-fuzz \
+	    MESONFLAGS="-Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1 -Dfuzz=true"
+	@mkdir -p build-fuzz/corpus
+	@cd build-fuzz && ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=0 ./tests/fuzz/fuzz_files_libfuzzer \
+	    -max_len=65536 -timeout=10 -rss_limit_mb=2048 $(ARGS) corpus ../tests/data
 
 gen-diff: | $(VENV)/.ember-dev  ## what a change of rows or generator does to the generated code (ARGS="--base main")
 	@$(PY) tools/gen_diff.py $(ARGS)

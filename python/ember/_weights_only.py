@@ -217,6 +217,12 @@ class _Names:
         self.persistent = persistent
         self.failure = None  # what a call or a storage raised
 
+    def forget(self):
+        """Breaks the cycles: what was loaded goes when its last user goes, not when the collector runs."""
+        self.failure = self.persistent = None
+        self.known.clear()
+        self.marks.clear()
+
     @property
     def user(self):
         """What add_safe_globals allows, asked for only by files that need it."""
@@ -341,3 +347,5 @@ def load(data, offset, name, persistent):
         raise kind(str(error)) from None
     except Exception as error:
         raise DamagedError(f"{name}: the pickle is damaged: {type(error).__name__}: {error}") from None
+    finally:
+        names.forget()

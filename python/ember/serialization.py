@@ -7,6 +7,7 @@ modules ("torch._utils"), so that PyTorch reads what is written here; when readi
 
 import contextlib
 import copyreg
+import functools
 import io
 import mmap as _mmap
 import os
@@ -253,13 +254,22 @@ class _Addresses(_SharedStorages):
         return str(storage._cdata)
 
 
+@functools.lru_cache(maxsize=8)
+def _pickler(pickle_module):
+    class Pickler(pickle_module.Pickler):
+        identify = None
+
+        def persistent_id(self, value):
+            return self.identify(value)
+
+    return Pickler
+
+
 def _pickle_to(buffer, obj, pickle_module, protocol, identify):
     """Pickles obj with names of PyTorch's modules."""
-    class Pickler(pickle_module.Pickler):
-        def persistent_id(self, value):
-            return identify(value)
-
-    Pickler(buffer, protocol=protocol).dump(obj)
+    pickler = _pickler(pickle_module)(buffer, protocol=protocol)
+    pickler.identify = identify
+    pickler.dump(obj)
     data = bytearray(buffer.getvalue())
     _C._pickle_rename(data, "ember", "torch")
     return data
@@ -494,16 +504,25 @@ def _find_class(module, name):
     return _files.find_global(module, name)
 
 
-def _unpickler(pickle_module, persistent_load):
+@functools.lru_cache(maxsize=8)
+def _unpickler_class(pickle_module):
     class Unpickler(pickle_module.Unpickler):
+        find_storage = None
+
         def find_class(self, module, name):
             found = _find_class(module, name)
             return super().find_class(module, name) if found is None else found
 
         def persistent_load(self, saved_id):
-            return persistent_load(saved_id)
+            return self.find_storage(saved_id)
 
     return Unpickler
+
+
+def _unpickle(pickle_module, file, find_storage, pickle_load_args):
+    unpickler = _unpickler_class(pickle_module)(file, **pickle_load_args)
+    unpickler.find_storage = find_storage
+    return unpickler.load()
 
 
 def _load_zip(checkpoint, pickle_module, weights_only, pickle_load_args):
@@ -515,8 +534,7 @@ def _load_zip(checkpoint, pickle_module, weights_only, pickle_load_args):
     if weights_only:
         name = f"{checkpoint.source.name}, record data.pkl"
         return _weights_only.load(data, 0, name, checkpoint.storage)[0]
-    unpickler = _unpickler(pickle_module, checkpoint.storage)(io.BytesIO(data), **pickle_load_args)
-    return unpickler.load()
+    return _unpickle(pickle_module, io.BytesIO(data), checkpoint.storage, pickle_load_args)
 
 
 def _load_stream(checkpoint, pickle_module, weights_only, pickle_load_args):
@@ -532,8 +550,7 @@ def _load_stream(checkpoint, pickle_module, weights_only, pickle_load_args):
     else:
         def next_pickle(at, persistent=None):
             file = io.BytesIO(data[at:])
-            result = _unpickler(pickle_module, persistent)(file, **pickle_load_args).load()
-            return result, at + file.tell()
+            return _unpickle(pickle_module, file, persistent, pickle_load_args), at + file.tell()
 
     if weights_only and data[0] != 0x80:
         raise _weights_only.DamagedError("Invalid magic number; corrupt file? "
