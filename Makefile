@@ -97,7 +97,7 @@ asan:  ## C tests and a part of the Python tests under the address and undefined
 fault: all  ## every allocation of every operator fails once
 	@EMBER_TEST_FULL=1 $(PY) tools/run_tests.py --build $(BUILD) --only fault $(ARGS)
 
-fuzz: all  ## random calls, until stopped or for ARGS="--seconds N"
+fuzz: all  ## random calls, until stopped or for ARGS="--seconds N"; ARGS=--files: damaged files
 	@$(PY) tests/fuzz/run.py $(ARGS)
 
 fuzz-files:  ## damaged files through the readers of C, under clang's libFuzzer, until stopped or ARGS="-max_total_time=N"

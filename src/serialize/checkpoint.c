@@ -343,7 +343,8 @@ em_status em_checkpoint_write(em_sink *k, const char *folder, const char *const 
   if (all == NULL) return EM_NOMEM(n * sizeof *all);
   if (len > 400) EM_FAIL(EM_ERR_VALUE, "a name of %zu bytes is too long", len);
   for (size_t i = 0; i < n; i++) {
-    if (tensors[i]->storage == NULL || tensors[i]->device.type != EM_DEVICE_CPU) EM_FAIL(EM_ERR_NOT_IMPLEMENTED, "Cannot copy out of meta tensor; no data!");
+    if (tensors[i]->storage == NULL || tensors[i]->device.type != EM_DEVICE_CPU)
+      EM_FAIL(EM_ERR_NOT_IMPLEMENTED, "Cannot copy out of meta tensor; no data!");
     all[i] = tensors[i]->storage;
   }
   qsort(all, n, sizeof *all, by_pointer);

@@ -54,7 +54,8 @@ typedef struct em_document_reader {
   em_source *source;
   void *context;
 } em_document_reader;
-EM_PRIV em_status em_document_unpickle(em_document_reader *r, const uint8_t *p, size_t n, uint64_t first, em_file_value **out, size_t *used);
+EM_PRIV em_status em_document_unpickle(em_document_reader *r, const uint8_t *p, size_t n, uint64_t first, em_file_value **out,
+                                       size_t *used);
 EM_PRIV em_status em_document_value(em_document *d, int kind, em_file_value **out);  // a new one
 EM_PRIV em_status em_document_append(em_file_value *to, em_file_value *const *items, size_t n);
 EM_PRIV em_status em_document_text(em_document *d, int kind, const void *p, size_t n, em_file_value **out);

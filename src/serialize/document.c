@@ -238,7 +238,8 @@ static em_status encoded(em_document *d, const em_file_value *a, em_file_value *
 static em_status b_call(void *context, void *function, void *args, void **out) {
   em_document *d = D(context);
   em_file_value *f = function, *a = args;
-  if (f->kind != EM_FILE_NAME || a->kind != EM_FILE_TUPLE) return em_fail(EM_ERR_RUNTIME, "Trying to call reduce for unrecognized function");
+  if (f->kind != EM_FILE_NAME || a->kind != EM_FILE_TUPLE)
+    return em_fail(EM_ERR_RUNTIME, "Trying to call reduce for unrecognized function");
   switch (f->dtype) {
     case ORDERED_DICT:
       if (a->count > 0) return em_fail(EM_ERR_RUNTIME, "an OrderedDict with arguments");
@@ -253,10 +254,12 @@ static em_status b_call(void *context, void *function, void *args, void **out) {
     case SET: return copy_items(d, EM_FILE_SET, a, OUT(out));
     case ENCODE: return encoded(d, a, OUT(out));
     case DEVICE: case LAYOUT:
-      if (a->count == 0 || a->items[0]->kind != EM_FILE_TEXT || a->items[0]->count > 64) return em_fail(EM_ERR_RUNTIME, "a device's description is damaged");
+      if (a->count == 0 || a->items[0]->kind != EM_FILE_TEXT || a->items[0]->count > 64)
+        return em_fail(EM_ERR_RUNTIME, "a device's description is damaged");
       return em_document_text(d, EM_FILE_DEVICE, a->items[0]->text, a->items[0]->count, OUT(out));
     case COMPLEX:
-      if (a->count != 2 || a->items[0]->kind != EM_FILE_REAL || a->items[1]->kind != EM_FILE_REAL) return em_fail(EM_ERR_RUNTIME, "a complex number is damaged");
+      if (a->count != 2 || a->items[0]->kind != EM_FILE_REAL || a->items[1]->kind != EM_FILE_REAL)
+        return em_fail(EM_ERR_RUNTIME, "a complex number is damaged");
       EM_PASS(em_document_value(d, EM_FILE_COMPLEX, OUT(out)));
       V(*out)->real[0] = a->items[0]->real[0], V(*out)->real[1] = a->items[1]->real[0];
       return EM_OK;

@@ -206,7 +206,8 @@ def test_deep_nesting_is_read_without_recursion():
     assert depth == 99_999
 
 
-@pytest.mark.parametrize("size, stride, offset", [((4,), (1,), -1), ((-1,), (1,), 0), ((4,), (-1,), 3), ((5,), (1,), 0), ((2**62, 4), (1, 1), 0),
+@pytest.mark.parametrize("size, stride, offset", [((4,), (1,), -1), ((-1,), (1,), 0), ((4,), (-1,), 3), ((5,), (1,), 0), ((2**62, 4),
+(1, 1), 0),
                                                   ((2,), (2**63 - 1,), 0), ((1,) * 65, (1,) * 65, 0), ((4,), (1,), 2**62)])
 def test_tensors_stay_within_their_storage(size, stride, offset):
     f = io.BytesIO()
@@ -217,7 +218,8 @@ def test_tensors_stay_within_their_storage(size, stride, offset):
             torch.load(f, weights_only=weights_only)
 
 
-@pytest.mark.parametrize("args", [(), (1,), (None, 0, (1,), (1,), False, {}), ([1.0], 0, (1,), (1,), False, {}), (1, 2, 3, 4, 5, 6, 7, 8, 9)])
+@pytest.mark.parametrize("args", [(), (1,), (None, 0, (1,), (1,), False, {}), ([1.0], 0, (1,), (1,), False, {}),
+(1, 2, 3, 4, 5, 6, 7, 8, 9)])
 def test_wrong_arguments_of_allowed_calls(args):
     for function in (torch._utils._rebuild_tensor_v2, torch._utils._rebuild_tensor_v3, torch._utils._rebuild_parameter, torch.Size,
                      torch.device, torch._utils._rebuild_meta_tensor_no_storage, torch._tensor._rebuild_from_type_v2, set, complex):

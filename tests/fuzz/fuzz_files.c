@@ -212,7 +212,8 @@ static int fuzz(double seconds, uint64_t seed) {
     clock_gettime(CLOCK_MONOTONIC, &b);
     free(exact);
     if (b.tv_sec - a.tv_sec > 5) {
-      printf("round %llu of seed %llu (%s) took %ld s\n", (unsigned long long)count, (unsigned long long)seed, f->name, b.tv_sec - a.tv_sec);
+      printf("round %llu of seed %llu (%s) took %ld s\n", (unsigned long long)count, (unsigned long long)seed, f->name,
+             b.tv_sec - a.tv_sec);
       return 1;
     }
     if (em_alloc_live(EM_KIND_STORAGE) + em_alloc_live(EM_KIND_TENSOR) + em_alloc_live(EM_KIND_OTHER) != live) {

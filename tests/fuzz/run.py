@@ -262,10 +262,16 @@ def main():
     parser.add_argument("--seconds", type=float, default=float("inf"), help="how long (default: until stopped)")
     parser.add_argument("--seed", type=int, default=None, help="of the first program; the next have seed + 1, ...")
     parser.add_argument("--steps", type=int, default=14, help="steps a program")
+    parser.add_argument("--files", action="store_true", help="damaged files through the readers instead (files.py)")
     args = parser.parse_args()
     seed = args.seed if args.seed is not None else int(time.time())
     print(f"first seed {seed}", flush=True)
     try:
+        if args.files:
+            import files
+            count, failure = files.run(args.seconds, seed)
+            print(failure or f"{count} damaged files, each refused in words or read")
+            return 1 if failure else 0
         count, failure = run(args.seconds, seed, args.steps)
     except KeyboardInterrupt:
         return 0
