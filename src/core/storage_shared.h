@@ -14,8 +14,9 @@ typedef struct em_shared_place {
 // New shared storage of n zero bytes: anonymous, or in a new file /dev/shm/NAME. Not resizable, like all here.
 EM_PRIV em_status em_shared_new(size_t nbytes, const char *name, em_storage **out);
 // The storage over bytes offset..offset+nbytes of an anonymous file: the living one if this process has it already (with
-// `fresh` nobody looks: these bytes come for the first time). The whole file is mapped once. `fd` stays the caller's: a duplicate is kept for the storage to travel further, while less
-// than half of the descriptors that the process may have are in use.
+// `fresh` nobody looks: these bytes come for the first time). The whole file is mapped once. `fd` stays the caller's: a
+// duplicate is kept for the storage to travel further, while less than half of the descriptors that the process may have
+// are in use.
 EM_PRIV em_status em_shared_open(int fd, size_t offset, size_t nbytes, bool fresh, em_storage **out);
 // The storage over /dev/shm/NAME, taking over one count that em_shared_count() added for it.
 EM_PRIV em_status em_shared_open_named(const char *name, size_t nbytes, em_storage **out);
