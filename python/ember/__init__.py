@@ -15,6 +15,7 @@ for _name in [p for p in _sys.path if p.endswith(("site-packages", "dist-package
 _functions = {name: getattr(_C._VariableFunctions, name) for name in dir(_C._VariableFunctions)
               if not name.startswith("__")}
 globals().update(_functions)
+_VF = _C._VariableFunctions
 bool, int, float, short, long, half, double, cfloat, cdouble = (
     _C.bool, _C.int, _C.float, _C.short, _C.long, _C.half, _C.double, _C.cfloat, _C.cdouble)
 

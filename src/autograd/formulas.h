@@ -129,4 +129,11 @@ EM_PRIV em_status formula_scatter_reduce(em_tensor *grad, em_tensor *self, int64
 EM_PRIV em_status formula_index_reduce(em_tensor *grad, em_tensor *self, int64_t dim, em_tensor *index, em_tensor *source,
                                        const char *reduce, bool include_self, em_tensor *result, em_bools mask,
                                        em_tensor **out0, em_tensor **out1);
+// --- layers that are one kernel (formulas_layers.c)
+EM_PRIV em_status formula_rnn_layer(em_tensors grads, em_tensor *input, em_tensor *hx, em_tensor *cx, em_tensor *w_ih,
+                                    em_tensor *w_hh, em_tensor *b_ih, em_tensor *b_hh, em_tensor *w_hr, em_tensor *output,
+                                    em_tensor *reserve, em_ints batch_sizes, int64_t mode, bool reverse, em_bools mask,
+                                    em_tensor **g_input, em_tensor **g_hx, em_tensor **g_cx, em_tensor **g_w_ih,
+                                    em_tensor **g_w_hh, em_tensor **g_b_ih, em_tensor **g_b_hh, em_tensor **g_w_hr);
+EM_PRIV em_status formula_pack_rows(em_tensor *grad, em_tensor *batch_sizes, bool batch_first, em_tensor **out);
 #endif

@@ -6,7 +6,7 @@
 #include "../core/iterator.h"
 #include "operator.h"
 
-#define EM_PLAN_OUTPUTS 4
+#define EM_PLAN_OUTPUTS 8
 typedef struct em_plan_output {
   int dtype, ndim;
   bool strided;                   // strides given, else contiguous

@@ -28,5 +28,17 @@ typedef struct em_gemm_loops {
   void (*finish)(const em_gemm *g, const float *acc);
   // Sum of a[i] * b[i] as one value of the compute dtype (conj: of conj(a[i])); strides in elements.
   void (*dot)(int dtype, bool conj, int64_t n, const char *a, int64_t as, const char *b, int64_t bs, void *out);
+  // For a B (k x n, strides in elements) that many products of few rows share, f32 and f64 alone: it is laid out once by `pack`, into
+  // em_gemm_packed_size(n, k) elements, and `packed` computes C (m x n, rows `ld` apart) = A B, added to what C holds when `add`.
+  void (*pack)(int dtype, int64_t n, int64_t k, const void *b, int64_t row, int64_t col, void *to);
+  void (*packed)(int dtype, int64_t m, int64_t n, int64_t k, const void *a, int64_t a_row, int64_t a_col, const void *panels, void *c,
+                 int64_t ld, bool add);
 } em_gemm_loops;
+#define EM_GEMM_PANEL 32  // columns of the widest panel
+static inline int64_t em_gemm_packed_size(int64_t n, int64_t k) { return (n + EM_GEMM_PANEL - 1) / EM_GEMM_PANEL * EM_GEMM_PANEL * k; }
+
+// For other kernels (products.c): the loops of this processor, and the product as mm computes it, cut into pieces for the threads. f16 and
+// bf16 go without a library when S is there.
+EM_PRIV const em_gemm_loops *em_priv_gemm_table(void);
+EM_PRIV em_status em_priv_gemm(em_gemm *g);
 #endif

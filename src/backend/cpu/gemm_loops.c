@@ -45,6 +45,7 @@ enum { VEC_BYTES = 16 };
 #define SCALAR(g, which) (g)->which.re
 #include "gemm_bodies.inc.h"
 #include "gemm_column.inc.h"
+#include "gemm_packed.inc.h"
 #undef SUFFIX
 #undef T
 #undef COMPUTE
@@ -58,6 +59,7 @@ enum { VEC_BYTES = 16 };
 #define FMA FMA_F64
 #include "gemm_bodies.inc.h"
 #include "gemm_column.inc.h"
+#include "gemm_packed.inc.h"
 #undef SUFFIX
 #undef T
 #undef COMPUTE
@@ -123,5 +125,15 @@ static void dot(int dtype, bool conj, int64_t n, const char *a, int64_t as, cons
   }
 }
 
+static void pack(int dtype, int64_t n, int64_t k, const void *b, int64_t row, int64_t col, void *to) {
+  if (dtype == EM_F64) pack_f64(n, k, b, row, col, to);
+  else pack_f32(n, k, b, row, col, to);
+}
+static void packed(int dtype, int64_t m, int64_t n, int64_t k, const void *a, int64_t a_row, int64_t a_col, const void *panels, void *c,
+                   int64_t ld, bool add) {
+  if (dtype == EM_F64) packed_f64(m, n, k, a, a_row, a_col, panels, c, ld, add);
+  else packed_f32(m, n, k, a, a_row, a_col, panels, c, ld, add);
+}
+
 extern const em_gemm_loops EM_ISA_NAME(em_priv_gemm_loops)[1];
-const em_gemm_loops EM_ISA_NAME(em_priv_gemm_loops)[1] = {{block, column, finish, dot}};
+const em_gemm_loops EM_ISA_NAME(em_priv_gemm_loops)[1] = {{block, column, finish, dot, pack, packed}};

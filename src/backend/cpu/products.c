@@ -200,6 +200,13 @@ static em_status run_gemm(em_gemm *g, em_plan *p) {
   return st;
 }
 
+const em_gemm_loops *em_priv_gemm_table(void) { return EM_ISA_PICK(em_priv_gemm_loops); }
+em_status em_priv_gemm(em_gemm *g) {
+  em_plan p;
+  em_plan_init(&p);
+  return run_gemm(g, &p);
+}
+
 // --- kernels
 
 static em_matrix matrix_of(const em_tensor *t) {
