@@ -2,6 +2,7 @@
 #include "bridge.h"
 #include "backend/cpu/lib_path.h"
 #include "dispatch/log.h"
+#include "ops/attention.h"
 
 static PyObject *get_num_threads(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) {
   return PyLong_FromLong(em_threads_get());
@@ -59,11 +60,22 @@ static PyObject *add_library_folder(PyObject *Py_UNUSED(m), PyObject *v) {
   Py_RETURN_NONE;
 }
 
+// Bits of ops/attention.h; torch.nn.attention and torch.backends.cuda give them PyTorch's names.
+static PyObject *sdp_enabled(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) { return PyLong_FromLong(em_priv_sdp_enabled()); }
+static PyObject *sdp_enable(PyObject *Py_UNUSED(m), PyObject *args) {
+  int which, on;
+  if (!PyArg_ParseTuple(args, "ip", &which, &on)) return NULL;
+  em_priv_sdp_enable(which, on != 0);
+  Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
     {"_add_library_folder", add_library_folder, METH_O,
      "A folder in which OpenBLAS and oneDNN are looked for when first needed."},
     {"get_num_threads", get_num_threads, METH_NOARGS, NULL},
     {"set_num_threads", set_num_threads, METH_O, NULL},
+    {"_sdp_enabled", sdp_enabled, METH_NOARGS, NULL},
+    {"_sdp_enable", sdp_enable, METH_VARARGS, NULL},
     {"_live_objects", live_objects, METH_NOARGS, "Live core objects by kind."},
     {"_memory_stats", memory_stats, METH_NOARGS, NULL},
     {"_reset_peak_memory", reset_peak, METH_NOARGS, NULL},

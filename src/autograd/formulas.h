@@ -135,5 +135,9 @@ EM_PRIV em_status formula_rnn_layer(em_tensors grads, em_tensor *input, em_tenso
                                     em_tensor *reserve, em_ints batch_sizes, int64_t mode, bool reverse, em_bools mask,
                                     em_tensor **g_input, em_tensor **g_hx, em_tensor **g_cx, em_tensor **g_w_ih,
                                     em_tensor **g_w_hh, em_tensor **g_b_ih, em_tensor **g_b_hh, em_tensor **g_w_hr);
+EM_PRIV em_status formula_attention(em_tensor *grad, em_tensor *query, em_tensor *key, em_tensor *value, em_tensor *output,
+                                    em_tensor *logsumexp, double dropout_p, bool is_causal, em_tensor *attn_mask,
+                                    em_opt_double scale, em_bools mask, em_tensor **g_query, em_tensor **g_key,
+                                    em_tensor **g_value);
 EM_PRIV em_status formula_pack_rows(em_tensor *grad, em_tensor *batch_sizes, bool batch_first, em_tensor **out);
 #endif

@@ -86,3 +86,46 @@ em_status formula_pack_rows(em_tensor *grad, em_tensor *batch_sizes, bool batch_
   EM_PASS(em_call_sum_dim_IntList(running, EM_INTS(0), false, EM_I64, &lengths));
   return em_call__pack_padded_sequence(grad, lengths, batch_first, out, &counts);
 }
+
+// A causal mask and an explicit one, as one explicit mask.
+static em_status joined_mask(em_tensor *query, em_tensor *key, em_tensor *mask, em_tensor **out) {
+  OWN r = NULL;
+  OWN column = NULL;
+  OWN c = NULL;
+  OWN seen = NULL;
+  OWN hidden = NULL;
+  EM_PASS(em_call_arange(em_scalar_int(query->sizes[2]), EM_I64, -1, query->device, -1, &r));
+  EM_PASS(em_call_arange(em_scalar_int(key->sizes[2]), EM_I64, -1, query->device, -1, &c));
+  EM_PASS(em_call_unsqueeze(r, 1, &column));
+  EM_PASS(em_call_ge_Tensor(column, c, &seen));
+  if (mask->dtype == EM_BOOL) return em_call_logical_and(mask, seen, out);
+  EM_PASS(em_call_logical_not(seen, &hidden));
+  OWN wide = NULL;
+  EM_PASS(em_call_add_Tensor(mask, hidden, em_scalar_int(0), &wide));  // mask, broadcast
+  return em_call_masked_fill_Scalar(wide, hidden, em_scalar_double(-__builtin_inf()), out);
+}
+em_status formula_attention(em_tensor *grad, em_tensor *query, em_tensor *key, em_tensor *value, em_tensor *output, em_tensor *logsumexp,
+                            double dropout_p, bool is_causal, em_tensor *attn_mask, em_opt_double scale, em_bools mask, em_tensor **g_query,
+                            em_tensor **g_key, em_tensor **g_value) {
+  if (!em_grad_enabled())
+    return em_call__scaled_dot_product_flash_attention_for_cpu_backward(grad, query, key, value, output, logsumexp, dropout_p, is_causal,
+                                                                        attn_mask, scale, g_query, g_key, g_value);
+  OWN joined = NULL;
+  if (is_causal && attn_mask != NULL) {
+    EM_PASS(joined_mask(query, key, attn_mask, &joined));
+    attn_mask = joined;
+    is_causal = false;
+  }
+  em_tensor *got[MOST] = {NULL};
+  again a = {.n_in = 0};
+  em_status st = again_start(&a, (em_tensor *[]){query, key, value}, 3);
+  if (st == EM_OK)
+    st = em_call__scaled_dot_product_attention_math(a.in[0], a.in[1], a.in[2], attn_mask, dropout_p, is_causal, NULL, scale,
+                                                    query->sizes[1] != key->sizes[1], &a.out[0], &a.out[1]);
+  if (st == EM_OK) st = again_grads(&a, (em_tensors){&grad, 1}, mask, got);
+  again_free(&a);
+  *g_query = got[0];
+  *g_key = got[1];
+  *g_value = got[2];
+  return st;
+}

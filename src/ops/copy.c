@@ -57,9 +57,10 @@ em_status em_priv_format_strides(const em_tensor *t, int format, int64_t *stride
 }
 em_status em_priv_empty_like(em_tensor *t, int dtype, em_device device, int format, em_tensor **out) {
   int64_t strides[EM_MAX_DIMS];
-  if (em_tensor_is_contiguous(t) && format < EM_FORMAT_CHANNELS_LAST &&
-      (format == EM_FORMAT_CONTIGUOUS || t->numel > 1))
-    return em_tensor_new(t->ndim, t->sizes, dtype, device, out);
+  bool plain = em_tensor_is_contiguous(t) && format < EM_FORMAT_CHANNELS_LAST;
+  for (int d = 0; d < t->ndim && plain && format != EM_FORMAT_CONTIGUOUS; d++)
+    plain = t->sizes[d] > 1;  // the stride of a dim of size 1 is kept, whatever it is
+  if (plain) return em_tensor_new(t->ndim, t->sizes, dtype, device, out);
   EM_PASS(em_priv_format_strides(t, format, strides));
   return em_tensor_new_strided(t->ndim, t->sizes, strides, dtype, device, out);
 }
