@@ -150,9 +150,9 @@ def _longer(mask):
 def _joined_mask(attn_mask, key_padding_mask, batch, num_heads, keys):
     if key_padding_mask is None:
         return attn_mask
-    assert key_padding_mask.shape == (batch, keys), (
-        f"expecting key_padding_mask shape of {(batch, keys)}, but got {key_padding_mask.shape}"
-    )
+    for dim, size in enumerate((batch, keys)):
+        got = key_padding_mask.shape[dim]
+        assert got == size, f"Expected key_padded_mask.shape[{dim}] to be {size}, but got {got}"
     padding = key_padding_mask.view(batch, 1, 1, keys).expand(-1, num_heads, -1, -1)
     padding = padding.reshape(batch * num_heads, 1, keys)
     return padding if attn_mask is None else attn_mask + padding
@@ -185,7 +185,10 @@ def multi_head_attention_forward(
     average_attn_weights=True,
     is_causal=False,
 ):
-    """Projections, attention in heads, output projection: what nn.MultiheadAttention runs. (length, batch, E) or (length, E)."""
+    """Projections, attention in heads, output projection: what nn.MultiheadAttention runs.
+
+    (length, batch, E), or (length, E) unbatched.
+    """
     if ember.overrides.has_torch_function(
         operands := (query, key, value, in_proj_weight, in_proj_bias, bias_k, bias_v, out_proj_weight, out_proj_bias)
     ):
@@ -218,7 +221,9 @@ def multi_head_attention_forward(
         attn_mask = _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, False)
         if key_padding_mask is not None:
             is_causal = False  # the two masks become one
-    assert embed_dim == embed_dim_to_check, f"was expecting embedding dimension of {embed_dim_to_check}, but got {embed_dim}"
+    assert embed_dim == embed_dim_to_check, (
+        f"was expecting embedding dimension of {embed_dim_to_check}, but got {embed_dim}"
+    )
     head_dim = embed_dim // num_heads
     assert head_dim * num_heads == embed_dim, f"embed_dim {embed_dim} not divisible by num_heads {num_heads}"
     if use_separate_proj_weight:
@@ -242,8 +247,8 @@ def multi_head_attention_forward(
     if bias_k is not None and bias_v is not None:
         assert static_k is None, "bias cannot be added to static key."
         assert static_v is None, "bias cannot be added to static value."
-        k = ember.cat([k, bias_k.repeat(1, batch, 1)])
-        v = ember.cat([v, bias_v.repeat(1, batch, 1)])
+        k = ember.cat([k, bias_k.expand(1, batch, -1)])
+        v = ember.cat([v, bias_v.expand(1, batch, -1)])
         attn_mask, key_padding_mask = _longer(attn_mask), _longer(key_padding_mask)
     else:
         assert bias_k is None

@@ -8,6 +8,8 @@ from ember import _C
 from ember.overrides import (handle_torch_function, has_torch_function_unary,
                              has_torch_function_variadic)
 from . import _reduction as _Reduction
+from ._attention import (_canonical_mask, _in_projection, _in_projection_packed, _mha_shape_check,  # noqa: F401
+                         _none_or_dtype, multi_head_attention_forward, scaled_dot_product_attention)
 from ._norm import vector_norm
 from ._normalization import *  # noqa: F403
 from ._pooling import *  # noqa: F401, F403

@@ -20,5 +20,6 @@ from .pooling import *  # noqa: F403
 from .rnn import *  # noqa: F403
 from .sparse import *  # noqa: F403
 from .upsampling import *  # noqa: F403
+from .transformer import *  # noqa: F403
 
 __all__ = [_name for _name, _value in list(globals().items()) if isinstance(_value, type) and issubclass(_value, Module)]

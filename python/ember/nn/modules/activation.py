@@ -4,11 +4,12 @@ import ember
 from .. import functional as F
 from .. import init as _init
 from ..parameter import Parameter
+from .linear import NonDynamicallyQuantizableLinear
 from .module import Module
 
 __all__ = ["Threshold", "ReLU", "Hardtanh", "ReLU6", "Sigmoid", "Hardsigmoid", "Tanh", "SiLU", "Mish", "Hardswish",
            "ELU", "CELU", "SELU", "GLU", "GELU", "Hardshrink", "LeakyReLU", "LogSigmoid", "Softplus", "Softshrink",
-           "PReLU", "Softsign", "Tanhshrink", "Softmin", "Softmax", "Softmax2d", "LogSoftmax"]
+           "PReLU", "Softsign", "Tanhshrink", "MultiheadAttention", "Softmin", "Softmax", "Softmax2d", "LogSoftmax"]
 
 
 class _Inplace(Module):
@@ -324,3 +325,158 @@ class Softmax2d(Module):
         if input.dim() not in (3, 4):
             raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead")
         return F.softmax(input, -3, _stacklevel=5)
+
+
+class MultiheadAttention(Module):
+    """Attention in num_heads heads, with projections of query, key, value and output. (length, batch, embed_dim), or batch first.
+
+    Returns (output, weights): weights averaged over heads unless average_attn_weights is False, None with need_weights=False, which lets
+    the fused kernel run.
+    """
+
+    __constants__ = ["batch_first"]
+
+    def __init__(
+        self,
+        embed_dim,
+        num_heads,
+        dropout=0.0,
+        bias=True,
+        add_bias_kv=False,
+        add_zero_attn=False,
+        kdim=None,
+        vdim=None,
+        batch_first=False,
+        device=None,
+        dtype=None,
+    ):
+        if embed_dim <= 0 or num_heads <= 0:
+            raise ValueError(
+                f"embed_dim and num_heads must be greater than 0, got embed_dim={embed_dim} and num_heads={num_heads} instead"
+            )
+        where = {"device": device, "dtype": dtype}
+        super().__init__()
+        self.embed_dim = embed_dim
+        self.kdim = kdim if kdim is not None else embed_dim
+        self.vdim = vdim if vdim is not None else embed_dim
+        self._qkv_same_embed_dim = self.kdim == embed_dim and self.vdim == embed_dim
+        self.num_heads = num_heads
+        self.dropout = dropout
+        self.batch_first = batch_first
+        self.head_dim = embed_dim // num_heads
+        assert self.head_dim * num_heads == embed_dim, "embed_dim must be divisible by num_heads"
+        if self._qkv_same_embed_dim:
+            self.in_proj_weight = Parameter(ember.empty((3 * embed_dim, embed_dim), **where))
+            for name in ("q_proj_weight", "k_proj_weight", "v_proj_weight"):
+                self.register_parameter(name, None)
+        else:
+            self.q_proj_weight = Parameter(ember.empty((embed_dim, embed_dim), **where))
+            self.k_proj_weight = Parameter(ember.empty((embed_dim, self.kdim), **where))
+            self.v_proj_weight = Parameter(ember.empty((embed_dim, self.vdim), **where))
+            self.register_parameter("in_proj_weight", None)
+        if bias:
+            self.in_proj_bias = Parameter(ember.empty(3 * embed_dim, **where))
+        else:
+            self.register_parameter("in_proj_bias", None)
+        self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias=bias, **where)
+        if add_bias_kv:
+            self.bias_k = Parameter(ember.empty((1, 1, embed_dim), **where))
+            self.bias_v = Parameter(ember.empty((1, 1, embed_dim), **where))
+        else:
+            self.bias_k = self.bias_v = None
+        self.add_zero_attn = add_zero_attn
+        self._reset_parameters()
+
+    def _reset_parameters(self):
+        if self._qkv_same_embed_dim:
+            _init.xavier_uniform_(self.in_proj_weight)
+        else:
+            _init.xavier_uniform_(self.q_proj_weight)
+            _init.xavier_uniform_(self.k_proj_weight)
+            _init.xavier_uniform_(self.v_proj_weight)
+        if self.in_proj_bias is not None:
+            _init.constant_(self.in_proj_bias, 0.0)
+            _init.constant_(self.out_proj.bias, 0.0)
+        if self.bias_k is not None:
+            _init.xavier_normal_(self.bias_k)
+        if self.bias_v is not None:
+            _init.xavier_normal_(self.bias_v)
+
+    def __setstate__(self, state):
+        state.setdefault("_qkv_same_embed_dim", True)  # files from before kdim and vdim
+        super().__setstate__(state)
+
+    def _by_length(self, query, key, value):
+        """Batch first to length first; operands that were one tensor stay one."""
+        if key is value:
+            if query is key:
+                query = key = value = query.transpose(1, 0)
+            else:
+                query, key = (x.transpose(1, 0) for x in (query, key))
+                value = key
+        else:
+            query, key, value = (x.transpose(1, 0) for x in (query, key, value))
+        return query, key, value
+
+    def forward(
+        self,
+        query,
+        key,
+        value,
+        key_padding_mask=None,
+        need_weights=True,
+        attn_mask=None,
+        average_attn_weights=True,
+        is_causal=False,
+    ):
+        turns = self.batch_first and query.dim() == 3
+        key_padding_mask = F._canonical_mask(
+            key_padding_mask, "key_padding_mask", F._none_or_dtype(attn_mask), "attn_mask", query.dtype
+        )
+        attn_mask = F._canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, False)
+        if turns:
+            query, key, value = self._by_length(query, key, value)
+        separate = {} if self._qkv_same_embed_dim else {
+            "use_separate_proj_weight": True,
+            "q_proj_weight": self.q_proj_weight,
+            "k_proj_weight": self.k_proj_weight,
+            "v_proj_weight": self.v_proj_weight,
+        }
+        output, weights = F.multi_head_attention_forward(
+            query,
+            key,
+            value,
+            self.embed_dim,
+            self.num_heads,
+            self.in_proj_weight,
+            self.in_proj_bias,
+            self.bias_k,
+            self.bias_v,
+            self.add_zero_attn,
+            self.dropout,
+            self.out_proj.weight,
+            self.out_proj.bias,
+            training=self.training,
+            key_padding_mask=key_padding_mask,
+            need_weights=need_weights,
+            attn_mask=attn_mask,
+            average_attn_weights=average_attn_weights,
+            is_causal=is_causal,
+            **separate,
+        )
+        return (output.transpose(1, 0) if turns else output), weights
+
+    def merge_masks(self, attn_mask, key_padding_mask, query):
+        """Both masks as one, expanded to (batch, heads, length, length), and its kind: 0 attention, 1 padding, 2 both; None, None."""
+        kind = merged = None
+        if key_padding_mask is not None:
+            kind, merged = 1, key_padding_mask
+        if attn_mask is not None:
+            batch, length, _ = query.shape
+            kind = 2
+            merged = attn_mask.view(batch, -1, length, length) if attn_mask.dim() == 3 else (
+                attn_mask.view(1, 1, length, length).expand(batch, self.num_heads, -1, -1)
+            )
+            if key_padding_mask is not None:
+                merged = merged + key_padding_mask.view(batch, 1, 1, length).expand(-1, self.num_heads, -1, -1)
+        return merged, kind
