@@ -438,8 +438,10 @@ static em_status check_network(network *n, em_tensor *input, int64_t num_layers,
   n->directions = bidirectional ? 2 : 1;
   n->projects = n->cx != NULL && n->cx->ndim == 3 && n->hx->ndim == 3 && n->cx->sizes[2] != n->hx->sizes[2];
   const int64_t each = 2 + (n->biases ? 2 : 0) + (n->projects ? 1 : 0);
-  if (num_layers > n->params.n || n->params.n != n->layers * n->directions * each)
-    return em_fail(EM_ERR_RUNTIME, "got an incorrect number of RNN parameters");
+  if (n->params.n % each != 0) return em_fail(EM_ERR_RUNTIME, "got an incorrect number of RNN parameters");
+  if (num_layers > n->params.n || n->params.n < n->layers * n->directions * each)
+    return em_fail(EM_ERR_RUNTIME, "Expected more weights in stacked_rnn");
+  if (n->params.n > n->layers * n->directions * each) return em_fail(EM_ERR_RUNTIME, "got an incorrect number of RNN parameters");
   EM_PASS(check_state(n, input, n->hx));
   if (n->cx != NULL) EM_PASS(check_state(n, input, n->cx));
   if (n->batch_sizes.n < 0 && input->sizes[0] == 0) return em_fail(EM_ERR_RUNTIME, "Expected sequence length to be larger than 0 in RNN");
