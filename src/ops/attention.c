@@ -26,21 +26,24 @@ static bool grad_mode(void) { return !(em_priv_tls.exclude & EM_KEYBIT(EM_KEY_Au
 static em_status validate(em_tensor *q, em_tensor *k, em_tensor *v, em_tensor *mask) {
   if (q->dtype != k->dtype || q->dtype != v->dtype)
     return em_fail(EM_ERR_RUNTIME,
-                   "Expected query, key, and value to have the same dtype, but got query.dtype: %s key.dtype: %s and value.dtype: %s instead.",
+                   "Expected query, key, and value to have the same dtype, but got query.dtype: %s key.dtype: %s and "
+                   "value.dtype: %s instead.",
                    em_dtype_type_name(q->dtype), em_dtype_type_name(k->dtype), em_dtype_type_name(v->dtype));
   if (q->device.type != k->device.type || q->device.type != v->device.type)
     return em_fail(EM_ERR_RUNTIME, "Expected query, key, and value to have the same device type");
   if (q->ndim < 2 || k->ndim < 2 || v->ndim < 2)
     return em_fail(EM_ERR_RUNTIME,
-                   "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: %d key.dim: %d and value.dim: %d instead.",
+                   "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: %d key.dim: "
+                   "%d and value.dim: %d instead.",
                    q->ndim, k->ndim, v->ndim);
   if (mask != NULL && mask->dtype != EM_BOOL && mask->dtype != q->dtype && mask->dtype != EM_F32)
     return em_fail(EM_ERR_RUNTIME,
-                   "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: %s and  query.dtype: %s instead.",
+                   "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: %s "
+                   "and  query.dtype: %s instead.",
                    em_dtype_type_name(mask->dtype), em_dtype_type_name(q->dtype));
   if (mask != NULL && mask->ndim < 2)
-    return em_fail(EM_ERR_INDEX, "Dimension out of range (expected to be in range of [%d, %d], but got -2)", mask->ndim > 0 ? -mask->ndim : -1,
-                   mask->ndim > 0 ? mask->ndim - 1 : 0);
+    return em_fail(EM_ERR_INDEX, "Dimension out of range (expected to be in range of [%d, %d], but got -2)",
+                   mask->ndim > 0 ? -mask->ndim : -1, mask->ndim > 0 ? mask->ndim - 1 : 0);
   return EM_OK;
 }
 static bool mask_fits(const em_tensor *mask, const em_tensor *q, const em_tensor *k) {
@@ -70,10 +73,12 @@ em_status c_fused_sdp_choice(em_tensor *query, em_tensor *key, em_tensor *value,
   if ((may & EM_SDP_FLASH) && flash_fits(query, key, value, attn_mask, dropout_p, enable_gqa)) return EM_OK;
   *out = 0;
   if (may & EM_SDP_MATH) return EM_OK;
-  return em_fail(EM_ERR_RUNTIME, "%s", may & EM_SDP_FLASH
-                                           ? "No available kernel.  Aborting execution."
-                                           : "No viable backend for scaled_dot_product_attention was found. This is likely due to turning off "
-                                             "both the math kernel and the fused kernels.");
+  return em_fail(
+      EM_ERR_RUNTIME, "%s",
+      may & EM_SDP_FLASH
+          ? "No available kernel.  Aborting execution."
+          : "No viable backend for scaled_dot_product_attention was found. This is likely due to turning off "
+            "both the math kernel and the fused kernels.");
 }
 
 em_status c_scaled_dot_product_attention(em_tensor *query, em_tensor *key, em_tensor *value, em_tensor *attn_mask, double dropout_p,
@@ -83,7 +88,8 @@ em_status c_scaled_dot_product_attention(em_tensor *query, em_tensor *key, em_te
   EM_PASS(c_fused_sdp_choice(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, &choice));
   if (choice == 1)
     return em_call__scaled_dot_product_flash_attention_for_cpu(query, key, value, dropout_p, is_causal, attn_mask, scale, out, &rest);
-  return em_call__scaled_dot_product_attention_math(query, key, value, attn_mask, dropout_p, is_causal, NULL, scale, enable_gqa, out, &rest);
+  return em_call__scaled_dot_product_attention_math(query, key, value, attn_mask, dropout_p, is_causal, NULL, scale,
+                                                    enable_gqa, out, &rest);
 }
 
 // --- of operators
@@ -218,8 +224,8 @@ em_status c_scaled_dot_product_attention_math(em_tensor *query, em_tensor *key, 
 static em_status check_operands(em_tensor *q, em_tensor *k, em_tensor *v, em_tensor *mask, double dropout_p) {
   if (dropout_p != 0) return em_fail(EM_ERR_RUNTIME, "scaled_dot_product_attention_flash_attention: Currently do not support dropout > 0");
   if (q->dtype != k->dtype || q->dtype != v->dtype || !em_dtype_is_float(q->dtype))
-    return em_fail(EM_ERR_RUNTIME,
-                   "scaled_dot_product_attention_flash_attention: Q/K/V should have the same data type, one of double, float, bfloat16, half");
+    return em_fail(EM_ERR_RUNTIME, "scaled_dot_product_attention_flash_attention: Q/K/V should have the same data "
+                                   "type, one of double, float, bfloat16, half");
   if (q->ndim != 4 || k->ndim != 4 || v->ndim != 4)
     return em_fail(EM_ERR_RUNTIME, "scaled_dot_product_attention_flash_attention: Accept only 4 dims inputs shape of {B, H, T, K}");
   if (q->sizes[3] != k->sizes[3] || q->sizes[3] != v->sizes[3])
@@ -265,7 +271,8 @@ em_status check_flash_attention_backward(em_tensor *grad_out, em_tensor *query, 
   if (!em_tensor_same_sizes(grad_out, query) || !em_tensor_same_sizes(out, query) || grad_out->dtype != query->dtype ||
       out->dtype != query->dtype)
     return em_fail(EM_ERR_RUNTIME, "scaled_dot_product_attention_flash_attention_backward: grad_out and out must be like query");
-  if (logsumexp->ndim != 3 || !em_shape_equal(3, logsumexp->sizes, 3, query->sizes) || logsumexp->dtype != (query->dtype == EM_F64 ? EM_F64 : EM_F32))
+  if (logsumexp->ndim != 3 || !em_shape_equal(3, logsumexp->sizes, 3, query->sizes) ||
+      logsumexp->dtype != (query->dtype == EM_F64 ? EM_F64 : EM_F32))
     return em_fail(EM_ERR_RUNTIME, "scaled_dot_product_attention_flash_attention_backward: logsumexp is not that of a forward call");
   plan_by_length(p, query->dtype, 4, query->sizes, query->device);
   plan_by_length(p, query->dtype, 4, key->sizes, query->device);

@@ -90,8 +90,9 @@ static em_status check_fused(em_tensor *input, const em_rnn_shape *s) {
   if (((double)s->rows + (double)s->batch + 128) * columns > 1e17) return em_fail_memory((size_t)1 << 60);
   return EM_OK;
 }
-em_status check_rnn_layer(em_tensor *input, em_tensor *hx, em_tensor *cx, em_tensor *w_ih, em_tensor *w_hh, em_tensor *b_ih, em_tensor *b_hh,
-                          em_tensor *w_hr, em_ints batch_sizes, int64_t mode, bool reverse, bool keep, em_plan *p) {
+em_status check_rnn_layer(em_tensor *input, em_tensor *hx, em_tensor *cx, em_tensor *w_ih, em_tensor *w_hh,
+                          em_tensor *b_ih, em_tensor *b_hh, em_tensor *w_hr, em_ints batch_sizes, int64_t mode,
+                          bool reverse, bool keep, em_plan *p) {
   (void)reverse;
   em_rnn_shape s;
   em_rnn_forward_work w;
@@ -312,9 +313,9 @@ static em_status last_state(em_tensor *state, em_tensor **done, int64_t ended, e
   return st;
 }
 
-em_status c_rnn_layer_steps(em_tensor *input, em_tensor *hx, em_tensor *cx, em_tensor *w_ih, em_tensor *w_hh, em_tensor *b_ih, em_tensor *b_hh,
-                            em_tensor *w_hr, em_ints batch_sizes, int64_t mode, bool reverse, em_tensor **out0, em_tensor **out1,
-                            em_tensor **out2) {
+em_status c_rnn_layer_steps(em_tensor *input, em_tensor *hx, em_tensor *cx, em_tensor *w_ih, em_tensor *w_hh,
+                            em_tensor *b_ih, em_tensor *b_hh, em_tensor *w_hr, em_ints batch_sizes, int64_t mode,
+                            bool reverse, em_tensor **out0, em_tensor **out1, em_tensor **out2) {
   em_rnn_shape m;
   EM_PASS(check_layer(input, hx, cx, w_ih, w_hh, b_ih, b_hh, w_hr, batch_sizes, mode));
   EM_PASS(check_cell_state(cx, mode));
@@ -432,8 +433,8 @@ static em_status check_state(const network *n, em_tensor *input, em_tensor *t) {
 static em_status check_network(network *n, em_tensor *input, int64_t num_layers, bool bidirectional) {
   if (num_layers < 1) return em_fail(EM_ERR_RUNTIME, "num_layers must be greater than zero, got %lld", (long long)num_layers);
   if (input->ndim != (n->batch_sizes.n >= 0 ? 2 : 3))
-    return em_fail(EM_ERR_INDEX, "Dimension out of range (expected to be in range of [-%d, %d], but got %d)", input->ndim > 0 ? input->ndim : 1,
-                   input->ndim > 0 ? input->ndim - 1 : 0, 2);
+    return em_fail(EM_ERR_INDEX, "Dimension out of range (expected to be in range of [-%d, %d], but got %d)",
+                   input->ndim > 0 ? input->ndim : 1, input->ndim > 0 ? input->ndim - 1 : 0, 2);
   n->layers = num_layers;
   n->directions = bidirectional ? 2 : 1;
   n->projects = n->cx != NULL && n->cx->ndim == 3 && n->hx->ndim == 3 && n->cx->sizes[2] != n->hx->sizes[2];
@@ -501,7 +502,13 @@ em_status c_lstm_input(em_tensor *input, em_tensors hx, em_tensors params, bool 
 }
 static em_status plain_input(int64_t mode, em_tensor *input, em_tensor *hx, em_tensors params, bool has_biases, int64_t num_layers,
                              double dropout, bool train, bool bidirectional, bool batch_first, em_tensor **out0, em_tensor **out1) {
-  network n = {.mode = mode, .biases = has_biases, .train = train, .dropout = dropout, .params = params, .batch_sizes = EM_INTS_NONE, .hx = hx};
+  network n = {.mode = mode,
+               .biases = has_biases,
+               .train = train,
+               .dropout = dropout,
+               .params = params,
+               .batch_sizes = EM_INTS_NONE,
+               .hx = hx};
   em_tensor *out[3] = {NULL};
   EM_PASS(run_network(&n, input, num_layers, bidirectional, batch_first, out));
   *out0 = out[0];
@@ -535,7 +542,13 @@ static em_status run_packed(network *n, em_tensor *data, em_tensor *batch_sizes,
 em_status c_lstm_data(em_tensor *data, em_tensor *batch_sizes, em_tensors hx, em_tensors params, bool has_biases, int64_t num_layers,
                       double dropout, bool train, bool bidirectional, em_tensor **out0, em_tensor **out1, em_tensor **out2) {
   if (hx.n != 2) return em_fail(EM_ERR_RUNTIME, "lstm expects two hidden states");
-  network n = {.mode = EM_RNN_LSTM, .biases = has_biases, .train = train, .dropout = dropout, .params = params, .hx = hx.p[0], .cx = hx.p[1]};
+  network n = {.mode = EM_RNN_LSTM,
+               .biases = has_biases,
+               .train = train,
+               .dropout = dropout,
+               .params = params,
+               .hx = hx.p[0],
+               .cx = hx.p[1]};
   em_tensor *out[3] = {NULL};
   EM_PASS(run_packed(&n, data, batch_sizes, num_layers, bidirectional, out));
   *out0 = out[0];

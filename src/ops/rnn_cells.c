@@ -10,8 +10,8 @@ static em_status check_cell(em_tensor *input, em_tensor *h, em_tensor *c, em_ten
   em_tensor *const all[] = {input, h, w_ih, w_hh};
   for (int i = 0; i < 4; i++)
     if (all[i]->ndim != 2)
-      return em_fail(EM_ERR_INDEX, "Dimension out of range (expected to be in range of [-%d, %d], but got %d)", all[i]->ndim > 0 ? all[i]->ndim : 1,
-                     all[i]->ndim > 0 ? all[i]->ndim - 1 : 0, 1);
+      return em_fail(EM_ERR_INDEX, "Dimension out of range (expected to be in range of [-%d, %d], but got %d)",
+                     all[i]->ndim > 0 ? all[i]->ndim : 1, all[i]->ndim > 0 ? all[i]->ndim - 1 : 0, 1);
   if (input->sizes[1] != w_ih->sizes[1])
     return em_fail(EM_ERR_RUNTIME, "input has inconsistent input_size: got %lld expected %lld", (long long)input->sizes[1],
                    (long long)w_ih->sizes[1]);

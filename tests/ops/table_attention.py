@@ -1,4 +1,5 @@
 """Attention. The reference holds the whole score matrix, in double precision."""
+
 import numpy as np
 from makers import calls
 from subject import Arg
@@ -59,6 +60,7 @@ def backward_sample(causal, keys):
         out, lse = flash(q.values, k.values, v.values, causal=causal)
         lse_arg = Arg(lse, "float64" if m.dtype == "float64" else "float32")
         return m(2, 2, 3, 4), q, k, v, Arg(out, diff=False), lse_arg, 0.0, causal
+
     return make
 
 
@@ -71,16 +73,43 @@ def groups(E):
         lambda m: ((*three(m, 2, 2, 3, 4, keys=5), None, 0.0, True), {"scale": 0.5}),
         lambda m: three(m, 2, 3, 4),
         lambda m: ((m(1, 4, 3, 2), m(1, 2, 3, 2), m(1, 2, 3, 2)), {"enable_gqa": True}),
-        lambda m: ((*three(m, 2, 2, 3, 4), m(3, 3, diff=False)), {}))
-    fused = calls(lambda m: three(m, 2, 2, 3, 4), lambda m: (*three(m, 1, 2, 5, 4, keys=3), 0.0, True),
-                  lambda m: (three(m, 1, 2, 2, 4, keys=3), {"attn_mask": m(2, 3, diff=False)}))
-    return {"attention": [
-        E("scaled_dot_product_attention", forward, attention, layout=False, **wide),  # strides decide which of two ways is taken
-        E("_scaled_dot_product_attention_math", calls(lambda m: three(m, 2, 2, 3, 4), lambda m: (*three(m, 2, 3, 4), None, 0.0, True),
-                                                      lambda m: (*three(m, 2, 4, keys=3), some)), math, result=("same", "same"), **wide),
-        E("_scaled_dot_product_flash_attention_for_cpu", fused, flash, result=("same", "statistic"), **wide),
-        E("_scaled_dot_product_flash_attention_for_cpu_backward", calls(backward_sample(False, 3), backward_sample(True, 5)), flash_backward,
-          result=("same",) * 3, kinds="float", scale=16),
-        E("_safe_softmax", calls(lambda m: (m(3, 4), -1), lambda m: (m(2, 3), 0)), lambda x, dim: np.moveaxis(softmax(np.moveaxis(x, dim, -1)), -1, dim),
-          **wide),
-    ]}
+        lambda m: ((*three(m, 2, 2, 3, 4), m(3, 3, diff=False)), {}),
+    )
+    fused = calls(
+        lambda m: three(m, 2, 2, 3, 4),
+        lambda m: (*three(m, 1, 2, 5, 4, keys=3), 0.0, True),
+        lambda m: (three(m, 1, 2, 2, 4, keys=3), {"attn_mask": m(2, 3, diff=False)}),
+    )
+    return {
+        "attention": [
+            E(
+                "scaled_dot_product_attention", forward, attention, layout=False, **wide
+            ),  # strides decide which of two ways is taken
+            E(
+                "_scaled_dot_product_attention_math",
+                calls(
+                    lambda m: three(m, 2, 2, 3, 4),
+                    lambda m: (*three(m, 2, 3, 4), None, 0.0, True),
+                    lambda m: (*three(m, 2, 4, keys=3), some),
+                ),
+                math,
+                result=("same", "same"),
+                **wide,
+            ),
+            E("_scaled_dot_product_flash_attention_for_cpu", fused, flash, result=("same", "statistic"), **wide),
+            E(
+                "_scaled_dot_product_flash_attention_for_cpu_backward",
+                calls(backward_sample(False, 3), backward_sample(True, 5)),
+                flash_backward,
+                result=("same",) * 3,
+                kinds="float",
+                scale=16,
+            ),
+            E(
+                "_safe_softmax",
+                calls(lambda m: (m(3, 4), -1), lambda m: (m(2, 3), 0)),
+                lambda x, dim: np.moveaxis(softmax(np.moveaxis(x, dim, -1)), -1, dim),
+                **wide,
+            ),
+        ]
+    }

@@ -1,4 +1,5 @@
 """Recurrent networks. References walk one sequence at a time with the cells' definitions, in double precision."""
+
 import numpy as np
 from makers import calls
 from subject import Arg
@@ -44,11 +45,13 @@ def network(kind, sequences, states, params, biases, layers, bidirectional):
         halves = []
         for way in range(ways):
             k = layer * ways + way
-            given = params[k * each:(k + 1) * each]
+            given = params[k * each : (k + 1) * each]
             weights = given[:4] if biases else (*given[:2], None, None)
             weights = (*weights, given[-1]) if each in (3, 5) else weights
-            done = [walk(kind, xs, states[0][k][b], states[1][k][b] if kind == "lstm" else None, weights, way == 1)
-                    for b, xs in enumerate(sequences)]
+            done = [
+                walk(kind, xs, states[0][k][b], states[1][k][b] if kind == "lstm" else None, weights, way == 1)
+                for b, xs in enumerate(sequences)
+            ]
             halves.append([d[0] for d in done])
             hs.append(np.stack([d[1] for d in done]))
             cs.append(np.stack([d[2] for d in done]) if kind == "lstm" else None)
@@ -66,13 +69,16 @@ def padded(kind):
         out, h, c = network(kind, list(x), hx if kind == "lstm" else (hx,), params, biases, layers, bidirectional)
         out = np.stack(out)
         return results(kind, out if batch_first else out.swapaxes(0, 1), h, c)
+
     return ref
 
 
 def unpacked(data, batch_sizes):
     starts = np.cumsum([0, *batch_sizes])
-    return [np.stack([data[starts[t] + b] for t in range(len(batch_sizes)) if b < batch_sizes[t]])
-            for b in range(batch_sizes[0])]
+    return [
+        np.stack([data[starts[t] + b] for t in range(len(batch_sizes)) if b < batch_sizes[t]])
+        for b in range(batch_sizes[0])
+    ]
 
 
 def repacked(sequences, batch_sizes):
@@ -84,6 +90,7 @@ def packed(kind):
         sequences = unpacked(data, batch_sizes)
         out, h, c = network(kind, sequences, hx if kind == "lstm" else (hx,), params, biases, layers, bidirectional)
         return results(kind, repacked(out, batch_sizes), h, c)
+
     return ref
 
 
@@ -110,8 +117,18 @@ def samples(kind):
         yield (m(2, 4, 3), state(m, kind, 4, 2), weights(m, kind, 2, 2, False), False, 2, 0.0, True, True, True), {}
         yield (m(1, 1, 3), state(m, kind, 1, 1, 5), weights(m, kind, hidden=5), True, 1, 0.0, False, False, False), {}
         if kind == "lstm":
-            yield (m(3, 2, 3), state(m, kind, 2, 2, 4, 2), weights(m, kind, 1, 2, True, 3, 4, 2), True, 1, 0.0, False, True,
-                   False), {}
+            yield (
+                m(3, 2, 3),
+                state(m, kind, 2, 2, 4, 2),
+                weights(m, kind, 1, 2, True, 3, 4, 2),
+                True,
+                1,
+                0.0,
+                False,
+                True,
+                False,
+            ), {}
+
     return make
 
 
@@ -121,6 +138,7 @@ def packed_samples(kind):
     def make(m):
         yield (m(8, 3), sizes, state(m, kind, 1, 3), weights(m, kind), True, 1, 0.0, False, False), {}
         yield (m(8, 3), sizes, state(m, kind, 4, 3), weights(m, kind, 2, 2, False), False, 2, 0.0, False, True), {}
+
     return make
 
 
@@ -130,6 +148,7 @@ def cells(kind):
         first = [m(2, 2), m(2, 2)] if kind == "lstm" else m(2, 2)
         yield (m(2, 3), first, *w), {}
         yield (m(2, 3), first, *w[:2]), {}
+
     return make
 
 
@@ -137,6 +156,7 @@ def one_step(kind):
     def ref(x, hx, *w):
         h, c = cell(kind, x, *(hx if kind == "lstm" else (hx, None)), *w)
         return (h, c) if kind == "lstm" else h
+
     return ref
 
 
@@ -150,7 +170,7 @@ def pad(data, batch_sizes, batch_first, value, total):
     out = np.full((max(total, len(batch_sizes)), batch_sizes[0], *data.shape[1:]), value, dtype=data.dtype)
     sequences = unpacked(data, batch_sizes)
     for b, s in enumerate(sequences):
-        out[:len(s), b] = s
+        out[: len(s), b] = s
     return out.swapaxes(0, 1) if batch_first else out, np.array([len(s) for s in sequences])
 
 
@@ -177,15 +197,49 @@ def groups(E):
         entries += [
             E(f"{kind}.input", samples(kind), padded(kind), result=same, kinds="float", scale=40),
             E(f"{kind}.data", packed_samples(kind), packed(kind), result=same, kinds="float", scale=40, layout=False),
-            E(f"{kind}_cell", cells(kind), one_step(kind), result=("same", "same") if kind == "lstm" else "same", kinds="float",
-              scale=16)]
+            E(
+                f"{kind}_cell",
+                cells(kind),
+                one_step(kind),
+                result=("same", "same") if kind == "lstm" else "same",
+                kinds="float",
+                scale=16,
+            ),
+        ]
     two = calls(lambda m: (m(4, 3, 2), lengths, False), lambda m: (m(3, 5, 2, 2), lengths, True))
-    return {"rnn": entries + [
-        # lengths and batch sizes that a layout repeats are not such any more
-        E("_pack_padded_sequence", two, pack, result=("same", "int64"), layout=False),
-        E("_pack_padded_sequence_backward", calls(lambda m: (m(8, 2), [4, 3, 2], sizes, False),
-                                                  lambda m: (m(8, 2), [3, 5, 2], sizes, True)), unpack_grad, layout=False),
-        E("_pad_packed_sequence", calls(lambda m: (m(8, 2), sizes, False, m.number(1), -1), lambda m: (m(8,), sizes, True, m.number(0, 0.0), 6)),
-          pad, result=("same", "int64"), layout=False),
-        E("pad_sequence", calls(lambda m: ([m(2, 3), m(4, 3), m(1, 3)],), lambda m: ([m(2), m(3)], True, 1.0, "left")), pad_list),
-    ]}
+    return {
+        "rnn": entries
+        + [
+            # lengths and batch sizes that a layout repeats are not such any more
+            E("_pack_padded_sequence", two, pack, result=("same", "int64"), layout=False),
+            E(
+                "_pack_padded_sequence_backward",
+                calls(lambda m: (m(8, 2), [4, 3, 2], sizes, False), lambda m: (m(8, 2), [3, 5, 2], sizes, True)),
+                unpack_grad,
+                layout=False,
+            ),
+            E(
+                "_pad_packed_sequence",
+                calls(
+                    lambda m: (m(8, 2), sizes, False, m.number(1), -1),
+                    lambda m: (
+                        m(
+                            8,
+                        ),
+                        sizes,
+                        True,
+                        m.number(0, 0.0),
+                        6,
+                    ),
+                ),
+                pad,
+                result=("same", "int64"),
+                layout=False,
+            ),
+            E(
+                "pad_sequence",
+                calls(lambda m: ([m(2, 3), m(4, 3), m(1, 3)],), lambda m: ([m(2), m(3)], True, 1.0, "left")),
+                pad_list,
+            ),
+        ]
+    }

@@ -22,12 +22,18 @@ def attend(T, shape, keys=None, heads=None, transposed=False, dtype="float32", m
     def make(h, length):
         x = T.randn(B, length, h, D).transpose(1, 2) if transposed else T.randn(B, h, length, D)
         return x.to(getattr(T, dtype)).detach().requires_grad_()
+
     q, k, v = make(H, L), make(heads or H, keys or L), make(heads or H, keys or L)
     if mask is not None:
         kw["attn_mask"] = mask(T, L, keys or L)
     out = T.nn.functional.scaled_dot_product_attention(q, k, v, **kw)
     out.sin().sum().backward()
-    return [out, list(out.stride()), out.grad_fn.name(), *[x for t in (q, k, v) for x in (t.grad, list(t.grad.stride()))]]
+    return [
+        out,
+        list(out.stride()),
+        out.grad_fn.name(),
+        *[x for t in (q, k, v) for x in (t.grad, list(t.grad.stride()))],
+    ]
 
 
 def some(T, rows, cols):
@@ -38,15 +44,23 @@ def some(T, rows, cols):
 
 @cases.add(tol=2e-5)
 def fused(T):
-    return [attend(T, (2, 2, 5, 4)), attend(T, (1, 2, 6, 3), keys=4, transposed=True, is_causal=True), attend(T, (1, 4, 3, 2), heads=2, enable_gqa=True),
-            attend(T, (1, 1, 3, 4), keys=5, is_causal=True, dtype="float64", scale=0.3), attend(T, (1, 1, 1, 4), keys=7)]
+    return [
+        attend(T, (2, 2, 5, 4)),
+        attend(T, (1, 2, 6, 3), keys=4, transposed=True, is_causal=True),
+        attend(T, (1, 4, 3, 2), heads=2, enable_gqa=True),
+        attend(T, (1, 1, 3, 4), keys=5, is_causal=True, dtype="float64", scale=0.3),
+        attend(T, (1, 1, 1, 4), keys=7),
+    ]
 
 
 @cases.add(tol=2e-5)
 def fused_with_masks(T):
-    return [attend(T, (2, 2, 4, 4), mask=some), attend(T, (1, 2, 4, 4), mask=lambda T, r, c: T.randn(1, 2, r, c)),
-            attend(T, (2, 1, 3, 4), keys=5, mask=lambda T, r, c: T.rand(2, 1, 1, c) > 0.5),
-            attend(T, (1, 1, 4, 3), mask=lambda T, r, c: T.randn(r, 1), is_causal=True)]
+    return [
+        attend(T, (2, 2, 4, 4), mask=some),
+        attend(T, (1, 2, 4, 4), mask=lambda T, r, c: T.randn(1, 2, r, c)),
+        attend(T, (2, 1, 3, 4), keys=5, mask=lambda T, r, c: T.rand(2, 1, 1, c) > 0.5),
+        attend(T, (1, 1, 4, 3), mask=lambda T, r, c: T.randn(r, 1), is_causal=True),
+    ]
 
 
 @cases.add(tol=5e-5)
@@ -66,8 +80,16 @@ def of_operators(T):
     wide, short = T.randn(2, 2, 4, 3), T.randn(2, 2, 4, 5)
     m = T.randn(4, 4, requires_grad=True)
     f(wide, wide, wide, attn_mask=m).sin().sum().backward()
-    return [f(q, q, q), f(q[0], q[0], q[0], is_causal=True), f(wide, wide, short), f(wide, wide, wide, dropout_p=0.5), m.grad,
-            f(wide, wide, wide, attn_mask=some(T, 4, 4), dropout_p=0.25), f(wide, wide, wide, dropout_p=1.0), f(q, q, q, scale=-0.5)]
+    return [
+        f(q, q, q),
+        f(q[0], q[0], q[0], is_causal=True),
+        f(wide, wide, short),
+        f(wide, wide, wide, dropout_p=0.5),
+        m.grad,
+        f(wide, wide, wide, attn_mask=some(T, 4, 4), dropout_p=0.25),
+        f(wide, wide, wide, dropout_p=1.0),
+        f(q, q, q, scale=-0.5),
+    ]
 
 
 @cases.add(tol=0.02)
@@ -78,9 +100,18 @@ def half_precision(T):
 @cases.add()
 def complaints(T):
     f, q = T.nn.functional.scaled_dot_product_attention, T.zeros(2, 4, 6, 8)
-    tries = [((q, q.double(), q), {}), ((q[0, 0, 0],) * 3, {}), ((q, q, q), {"attn_mask": T.ones(5, 6)}), ((q, q, q), {"attn_mask": T.ones(6, 6).int()}),
-             ((q, q, q), {"dropout_p": 2.0}), ((q, q, q), {"dropout_p": -1.0}), ((q, q, q), {"attn_mask": T.ones(6).bool()}),
-             ((q, q[:, :2], q[:, :2]), {}), ((q, q[:, :3], q[:, :3]), {"enable_gqa": True}), ((1, 2, 3), {})]
+    tries = [
+        ((q, q.double(), q), {}),
+        ((q[0, 0, 0],) * 3, {}),
+        ((q, q, q), {"attn_mask": T.ones(5, 6)}),
+        ((q, q, q), {"attn_mask": T.ones(6, 6).int()}),
+        ((q, q, q), {"dropout_p": 2.0}),
+        ((q, q, q), {"dropout_p": -1.0}),
+        ((q, q, q), {"attn_mask": T.ones(6).bool()}),
+        ((q, q[:, :2], q[:, :2]), {}),
+        ((q, q[:, :3], q[:, :3]), {"enable_gqa": True}),
+        ((1, 2, 3), {}),
+    ]
     return [first_line(f, *a, **kw) for a, kw in tries]
 
 
@@ -90,7 +121,13 @@ def backends(T):
     q = T.randn(1, 1, 4, 4, requires_grad=True)
     f = T.nn.functional.scaled_dot_product_attention
     made = []
-    for b in (A.SDPBackend.MATH, [A.SDPBackend.MATH, A.SDPBackend.FLASH_ATTENTION], A.SDPBackend.FLASH_ATTENTION, A.SDPBackend.EFFICIENT_ATTENTION, []):
+    for b in (
+        A.SDPBackend.MATH,
+        [A.SDPBackend.MATH, A.SDPBackend.FLASH_ATTENTION],
+        A.SDPBackend.FLASH_ATTENTION,
+        A.SDPBackend.EFFICIENT_ATTENTION,
+        [],
+    ):
         with A.sdpa_kernel(b):
             try:
                 made.append(f(q, q, q).grad_fn.name())
@@ -102,21 +139,40 @@ def backends(T):
     cuda.enable_flash_sdp(False)
     made.append(f(q, q, q).grad_fn.name())
     cuda.enable_flash_sdp(True)
-    return [*made, f(q, q, q).grad_fn.name(), repr(A.SDPBackend.MATH), str(A.SDPBackend.ERROR), T._fused_sdp_choice(q, q, q),
-            T._fused_sdp_choice(q, q, q, dropout_p=0.5)]
+    return [
+        *made,
+        f(q, q, q).grad_fn.name(),
+        repr(A.SDPBackend.MATH),
+        str(A.SDPBackend.ERROR),
+        T._fused_sdp_choice(q, q, q),
+        T._fused_sdp_choice(q, q, q, dropout_p=0.5),
+    ]
 
 
 @cases.add(tol=2e-5)
 def multihead(T):
     made = []
-    for kw, call in (({}, {}), ({"batch_first": True, "bias": False}, {"average_attn_weights": False}), ({"add_bias_kv": True, "add_zero_attn": True}, {}),
-                     ({"kdim": 3, "vdim": 5}, {"need_weights": False}), ({"dropout": 0.5}, {}), ({"dropout": 0.5}, {"need_weights": False})):
+    for kw, call in (
+        ({}, {}),
+        ({"batch_first": True, "bias": False}, {"average_attn_weights": False}),
+        ({"add_bias_kv": True, "add_zero_attn": True}, {}),
+        ({"kdim": 3, "vdim": 5}, {"need_weights": False}),
+        ({"dropout": 0.5}, {}),
+        ({"dropout": 0.5}, {"need_weights": False}),
+    ):
         m = T.nn.MultiheadAttention(4, 2, **kw)
         n, length = 2, 3
-        q, k, v = (T.randn(*((n, length, d) if kw.get("batch_first") else (length, n, d)), requires_grad=True)
-                   for d in (4, kw.get("kdim", 4), kw.get("vdim", 4)))
+        q, k, v = (
+            T.randn(*((n, length, d) if kw.get("batch_first") else (length, n, d)), requires_grad=True)
+            for d in (4, kw.get("kdim", 4), kw.get("vdim", 4))
+        )
         pad = T.tensor([[False, False, True], [False, False, False]])
-        for masks in ({}, {"key_padding_mask": pad}, {"attn_mask": T.randn(3, 3)}, {"attn_mask": T.randn(4, 3, 3), "key_padding_mask": T.randn(2, 3)}):
+        for masks in (
+            {},
+            {"key_padding_mask": pad},
+            {"attn_mask": T.randn(3, 3)},
+            {"attn_mask": T.randn(4, 3, 3), "key_padding_mask": T.randn(2, 3)},
+        ):
             out, weights = m(q, k, v, **call, **masks)
             out.sin().sum().backward()
             made += [out, weights, list(out.stride())]
@@ -138,7 +194,11 @@ def multihead_itself(T):
 @cases.add(tol=5e-5)
 def transformer(T):
     made = []
-    for kw in ({}, {"batch_first": True, "norm_first": True, "activation": "gelu"}, {"dropout": 0.0, "bias": False, "activation": T.tanh}):
+    for kw in (
+        {},
+        {"batch_first": True, "norm_first": True, "activation": "gelu"},
+        {"dropout": 0.0, "bias": False, "activation": T.tanh},
+    ):
         t = warned(T.nn.Transformer, 4, 2, 2, 2, 8, **kw)[1]
         src, tgt = T.randn(3, 3, 4, requires_grad=True), T.randn(3, 3, 4)
         mask = T.nn.Transformer.generate_square_subsequent_mask(3)
@@ -158,7 +218,12 @@ def encoder_leaves_padding_out(T):
         T.nn.init.normal_(p, 0, 0.3)
     x, pad = T.randn(2, 3, 4), T.tensor([[False, False, True], [False, True, True]])
     with T.no_grad():
-        return [warned(m, x, src_key_padding_mask=pad)[1], m(x), m.layers[0](x), m(x, mask=T.nn.Transformer.generate_square_subsequent_mask(3))]
+        return [
+            warned(m, x, src_key_padding_mask=pad)[1],
+            m(x),
+            m.layers[0](x),
+            m(x, mask=T.nn.Transformer.generate_square_subsequent_mask(3)),
+        ]
 
 
 @cases.add()
@@ -166,15 +231,42 @@ def module_complaints(T):
     nn, z = T.nn, T.zeros
     m, x = nn.MultiheadAttention(4, 2), z(3, 2, 4)
     t = warned(nn.Transformer, 4, 2, 1, 1, 8)[1]
-    tries = [((m, x, x, z(4, 2, 4)), {}), ((m, z(3, 2, 5), z(3, 2, 5), z(3, 2, 5)), {}), ((m, z(3, 4), x, x), {}), ((m, z(3), x, x), {}),
-             ((m, x, x, x), {"attn_mask": z(2, 2)}), ((m, x, x, x), {"attn_mask": z(2, 3, 3)}), ((m, x, x, x), {"attn_mask": z(3)}),
-             ((m, x, x, x), {"key_padding_mask": z(3, 3)}), ((m, x, x, x), {"key_padding_mask": z(2, 3).int()}), ((m, x, x, x), {"attn_mask": z(3, 3).int()}),
-             ((m, x, x, x), {"is_causal": True}), ((nn.MultiheadAttention, 5, 2), {}), ((nn.MultiheadAttention, 0, 2), {}), ((nn.MultiheadAttention, 4, 0), {}),
-             ((t, x, z(3, 3, 4)), {}), ((t, z(3, 2, 5), z(3, 2, 5)), {}), ((nn.TransformerEncoderLayer, 4, 2, 8), {"activation": "x"})]
+    tries = [
+        ((m, x, x, z(4, 2, 4)), {}),
+        ((m, z(3, 2, 5), z(3, 2, 5), z(3, 2, 5)), {}),
+        ((m, z(3, 4), x, x), {}),
+        ((m, z(3), x, x), {}),
+        ((m, x, x, x), {"attn_mask": z(2, 2)}),
+        ((m, x, x, x), {"attn_mask": z(2, 3, 3)}),
+        ((m, x, x, x), {"attn_mask": z(3)}),
+        ((m, x, x, x), {"key_padding_mask": z(3, 3)}),
+        ((m, x, x, x), {"key_padding_mask": z(2, 3).int()}),
+        ((m, x, x, x), {"attn_mask": z(3, 3).int()}),
+        ((m, x, x, x), {"is_causal": True}),
+        ((nn.MultiheadAttention, 5, 2), {}),
+        ((nn.MultiheadAttention, 0, 2), {}),
+        ((nn.MultiheadAttention, 4, 0), {}),
+        ((t, x, z(3, 3, 4)), {}),
+        ((t, z(3, 2, 5), z(3, 2, 5)), {}),
+        ((nn.TransformerEncoderLayer, 4, 2, 8), {"activation": "x"}),
+    ]
     mixed = warned(m, x, x, x, attn_mask=z(3, 3).bool(), key_padding_mask=z(2, 3))[0]
-    layers = [nn.TransformerEncoderLayer(4, 2, 8, **kw) for kw in ({}, {"norm_first": True}, {"batch_first": True, "bias": False}, {"batch_first": True, "activation": T.tanh})]
-    return [*[first_line(*a, **kw) for a, kw in tries], mixed, *[warned(nn.TransformerEncoder, e, 1)[0] for e in layers], repr(t),
-            nn.Transformer.generate_square_subsequent_mask(3, dtype=T.float64)]
+    layers = [
+        nn.TransformerEncoderLayer(4, 2, 8, **kw)
+        for kw in (
+            {},
+            {"norm_first": True},
+            {"batch_first": True, "bias": False},
+            {"batch_first": True, "activation": T.tanh},
+        )
+    ]
+    return [
+        *[first_line(*a, **kw) for a, kw in tries],
+        mixed,
+        *[warned(nn.TransformerEncoder, e, 1)[0] for e in layers],
+        repr(t),
+        nn.Transformer.generate_square_subsequent_mask(3, dtype=T.float64),
+    ]
 
 
 test_golden = cases.test()
@@ -185,6 +277,7 @@ test_golden = cases.test()
 
 def peak(fn):
     import ember
+
     fn()
     ember._C._reset_peak_memory()
     before = ember._C._memory_stats()["bytes_live"]
@@ -198,6 +291,7 @@ def peak(fn):
 def test_the_scores_are_never_held(dtype):
     """Twice the length: the scores would need four times the memory."""
     import ember
+
     before = ember.get_num_threads()
     ember.set_num_threads(1)
     try:
@@ -217,6 +311,7 @@ def test_the_scores_are_never_held(dtype):
 
 def test_nothing_is_saved_without_a_gradient():
     import ember
+
     q = ember.randn(1, 2, 64, 16)
     out = ember.nn.functional.scaled_dot_product_attention(q, q, q)
     assert out.grad_fn is None and not out.requires_grad
@@ -225,6 +320,7 @@ def test_nothing_is_saved_without_a_gradient():
 @pytest.mark.parametrize("causal", [False, True])
 def test_second_derivative(causal):
     import ember
+
     ember.manual_seed(0)
     q, k, v = (ember.randn(1, 2, 3, 2, dtype=ember.float64, requires_grad=True) for _ in range(3))
     m = ember.randn(3, 3, dtype=ember.float64)
@@ -235,6 +331,7 @@ def test_second_derivative(causal):
 
 def test_threads_do_not_change_the_bits():
     import ember
+
     q, k = ember.randn(2, 3, 200, 24, requires_grad=True), ember.randn(2, 3, 300, 24, requires_grad=True)
     found, before = [], ember.get_num_threads()
     try:
@@ -247,10 +344,13 @@ def test_threads_do_not_change_the_bits():
     assert all(ember.equal(a, b) for a, b in zip(*found))
 
 
-@pytest.mark.parametrize("change", [lambda t: t[:, :, :1], lambda t: t[:, :, ::2], lambda t: t.expand(2, -1, -1, -1), lambda t: t[..., :1]])
+@pytest.mark.parametrize(
+    "change", [lambda t: t[:, :, :1], lambda t: t[:, :, ::2], lambda t: t.expand(2, -1, -1, -1), lambda t: t[..., :1]]
+)
 def test_operands_that_do_not_fit_are_refused(change):
     """Read by length alone, values shorter than the keys would be read beyond their end."""
     import ember
+
     q = ember.randn(1, 2, 4, 3)
     call = ember.ops.aten._scaled_dot_product_flash_attention_for_cpu
     with pytest.raises(RuntimeError):

@@ -37,7 +37,11 @@ def run(T, cls, batch=3, steps=4, given=False, packed=None, dtype="float32", **k
 
 @cases.add(tol=2e-5)
 def lstm(T):
-    return [run(T, "LSTM"), run(T, "LSTM", given=True, batch_first=True, bias=False), run(T, "LSTM", dtype="float64", given=True)]
+    return [
+        run(T, "LSTM"),
+        run(T, "LSTM", given=True, batch_first=True, bias=False),
+        run(T, "LSTM", dtype="float64", given=True),
+    ]
 
 
 @cases.add(tol=2e-5)
@@ -47,7 +51,10 @@ def lstm_layers_with_dropout(T):
 
 @cases.add(tol=2e-5)
 def lstm_with_projection(T):
-    return [run(T, "LSTM", num_layers=2, proj_size=2, given=True), run(T, "LSTM", proj_size=1, bidirectional=True, packed=[4, 2, 1])]
+    return [
+        run(T, "LSTM", num_layers=2, proj_size=2, given=True),
+        run(T, "LSTM", proj_size=1, bidirectional=True, packed=[4, 2, 1]),
+    ]
 
 
 @cases.add(tol=2e-5)
@@ -62,7 +69,10 @@ def rnn(T):
 
 @cases.add(tol=2e-5)
 def packed(T):
-    return [run(T, c, packed=[4, 4, 1], given=True, bidirectional=True, num_layers=2, dropout=0.3) for c in ("LSTM", "GRU", "RNN")]
+    return [
+        run(T, c, packed=[4, 4, 1], given=True, bidirectional=True, num_layers=2, dropout=0.3)
+        for c in ("LSTM", "GRU", "RNN")
+    ]
 
 
 @cases.add(tol=2e-5)
@@ -82,7 +92,12 @@ def half_precision(T):
 @cases.add(tol=2e-5)
 def cells(T):
     made = []
-    for name, kw in (("RNNCell", {}), ("RNNCell", {"nonlinearity": "relu", "bias": False}), ("LSTMCell", {}), ("GRUCell", {})):
+    for name, kw in (
+        ("RNNCell", {}),
+        ("RNNCell", {"nonlinearity": "relu", "bias": False}),
+        ("LSTMCell", {}),
+        ("GRUCell", {}),
+    ):
         m, x = getattr(T.nn, name)(2, 3, **kw), T.randn(4, 2, requires_grad=True)
         h = m(x)
         both = h if isinstance(h, tuple) else (h,)
@@ -95,15 +110,28 @@ def cells(T):
 
 @cases.add(tol=2e-5)
 def unbatched(T):
-    return [T.nn.LSTM(2, 3)(T.randn(4, 2)), T.nn.GRU(2, 3, batch_first=True)(T.randn(4, 2), T.zeros(1, 3)), T.nn.RNN(2, 3, 2)(T.randn(4, 2))]
+    return [
+        T.nn.LSTM(2, 3)(T.randn(4, 2)),
+        T.nn.GRU(2, 3, batch_first=True)(T.randn(4, 2), T.zeros(1, 3)),
+        T.nn.RNN(2, 3, 2)(T.randn(4, 2)),
+    ]
 
 
 @cases.add(tol=0)
 def names(T):
     nn = T.nn
     m = nn.LSTM(3, 4, 2, proj_size=2, bidirectional=True)
-    return [dict(nn.GRU(2, 3).state_dict()), list(m.state_dict()), repr(m), repr(nn.RNN(2, 3, 2, "relu", False)), repr(nn.GRU(2, 3, dropout=0.0)),
-            len(m.all_weights), [len(w) for w in m.all_weights], m.proj_size, m.mode]
+    return [
+        dict(nn.GRU(2, 3).state_dict()),
+        list(m.state_dict()),
+        repr(m),
+        repr(nn.RNN(2, 3, 2, "relu", False)),
+        repr(nn.GRU(2, 3, dropout=0.0)),
+        len(m.all_weights),
+        [len(w) for w in m.all_weights],
+        m.proj_size,
+        m.mode,
+    ]
 
 
 @cases.add(tol=0)
@@ -112,10 +140,24 @@ def sequences(T):
     a, b, c = T.tensor([1.0, 2, 3]), T.tensor([4.0]), T.tensor([5.0, 6])
     p = R.pack_sequence([a, c, b])
     q = R.pack_sequence([b, a, c], enforce_sorted=False)
-    return [repr(p), repr(q), repr(p.double()), repr(p.to(T.int64)), p.to(T.float32) is p, repr(p.cpu()), p.is_cuda,
-            R.unpack_sequence(q), R.pad_packed_sequence(q, True, -1.0, 5), R.pad_sequence([a, b]), R.pad_sequence([a, b], True, 7.0, "left"),
-            R.unpad_sequence(R.pad_sequence([a, b]), T.tensor([3, 1])), R.invert_permutation(T.tensor([2, 0, 1])), R.invert_permutation(None),
-            repr(R.PackedSequence((a, T.tensor([1, 1, 1])))), list(p._fields)]
+    return [
+        repr(p),
+        repr(q),
+        repr(p.double()),
+        repr(p.to(T.int64)),
+        p.to(T.float32) is p,
+        repr(p.cpu()),
+        p.is_cuda,
+        R.unpack_sequence(q),
+        R.pad_packed_sequence(q, True, -1.0, 5),
+        R.pad_sequence([a, b]),
+        R.pad_sequence([a, b], True, 7.0, "left"),
+        R.unpad_sequence(R.pad_sequence([a, b]), T.tensor([3, 1])),
+        R.invert_permutation(T.tensor([2, 0, 1])),
+        R.invert_permutation(None),
+        repr(R.PackedSequence((a, T.tensor([1, 1, 1])))),
+        list(p._fields),
+    ]
 
 
 def first_line(fn, *args, **kwargs):
@@ -128,18 +170,55 @@ def complaints(T):
     x = z(2, 2, 3)
     lstm, gru, cell = nn.LSTM(3, 4), nn.GRU(3, 4), nn.LSTMCell(3, 4)
     tries = [
-        (lstm, z(2, 2, 5)), (lstm, z(2)), (gru, z(2, 2, 3, 1)), (lstm, x.double()), (lstm, x, (z(2, 2, 4), z(1, 2, 4))),
-        (lstm, x, (z(1, 2, 4), z(1, 2, 5))), (lstm, x, (z(2, 4), z(2, 4))), (lstm, z(2, 3), (z(1, 4, 1), z(1, 4))), (gru, x, z(2, 2, 4)),
-        (gru, z(2, 3), z(2, 2, 4)), (gru, x, z(2, 4)), (lstm, z(0, 2, 3)), (cell, z(2, 5)), (cell, z(2, 3, 1)),
-        (cell, z(2, 3), (z(3, 4), z(3, 4))), (cell, z(2, 3), (z(2, 5), z(2, 4))), (cell, z(2, 3), (z(2, 2, 5), z(2, 4))),
-        (nn.RNNCell(3, 4, nonlinearity="a"), z(2, 3)), (nn.LSTM, 3, 0), (nn.LSTM, 0, 3), (nn.LSTM, 3, 4, 0), (nn.RNNBase, "X", 3, 4),
-        (nn.LSTM, 3.0, 4), (R.pack_padded_sequence, x, [2, 0]), (R.pack_padded_sequence, x, [1, 2]), (R.pack_padded_sequence, x, [2]),
-        (R.pack_padded_sequence, z(3, 0, 4), []), (R.pad_sequence, []), (R.pad_sequence, 3), (R.pad_sequence, [z(2, 3), z(2, 4)]),
-        (R.PackedSequence, z(2)), (T.lstm, x, (z(1, 2, 4),), [], True, 1, 0.0, False, False, False),
-        (T.gru, x, z(1, 2, 4), [], True, 1, 0.0, False, False, False)]
-    keywords = [(nn.LSTM, {"proj_size": 4}), (nn.LSTM, {"proj_size": -1}), (nn.GRU, {"proj_size": 2}), (nn.RNN, {"nonlinearity": "x"}),
-                (nn.LSTM, {"dropout": 2}), (nn.LSTM, {"dropout": "a"}), (nn.LSTM, {"bias": 1}), (nn.LSTM, {"batch_first": 1})]
-    return [first_line(*t) for t in tries] + [first_line(f, 3, 4, **kw) for f, kw in keywords] + [warned(nn.LSTM, 3, 4, dropout=0.5)[0]]
+        (lstm, z(2, 2, 5)),
+        (lstm, z(2)),
+        (gru, z(2, 2, 3, 1)),
+        (lstm, x.double()),
+        (lstm, x, (z(2, 2, 4), z(1, 2, 4))),
+        (lstm, x, (z(1, 2, 4), z(1, 2, 5))),
+        (lstm, x, (z(2, 4), z(2, 4))),
+        (lstm, z(2, 3), (z(1, 4, 1), z(1, 4))),
+        (gru, x, z(2, 2, 4)),
+        (gru, z(2, 3), z(2, 2, 4)),
+        (gru, x, z(2, 4)),
+        (lstm, z(0, 2, 3)),
+        (cell, z(2, 5)),
+        (cell, z(2, 3, 1)),
+        (cell, z(2, 3), (z(3, 4), z(3, 4))),
+        (cell, z(2, 3), (z(2, 5), z(2, 4))),
+        (cell, z(2, 3), (z(2, 2, 5), z(2, 4))),
+        (nn.RNNCell(3, 4, nonlinearity="a"), z(2, 3)),
+        (nn.LSTM, 3, 0),
+        (nn.LSTM, 0, 3),
+        (nn.LSTM, 3, 4, 0),
+        (nn.RNNBase, "X", 3, 4),
+        (nn.LSTM, 3.0, 4),
+        (R.pack_padded_sequence, x, [2, 0]),
+        (R.pack_padded_sequence, x, [1, 2]),
+        (R.pack_padded_sequence, x, [2]),
+        (R.pack_padded_sequence, z(3, 0, 4), []),
+        (R.pad_sequence, []),
+        (R.pad_sequence, 3),
+        (R.pad_sequence, [z(2, 3), z(2, 4)]),
+        (R.PackedSequence, z(2)),
+        (T.lstm, x, (z(1, 2, 4),), [], True, 1, 0.0, False, False, False),
+        (T.gru, x, z(1, 2, 4), [], True, 1, 0.0, False, False, False),
+    ]
+    keywords = [
+        (nn.LSTM, {"proj_size": 4}),
+        (nn.LSTM, {"proj_size": -1}),
+        (nn.GRU, {"proj_size": 2}),
+        (nn.RNN, {"nonlinearity": "x"}),
+        (nn.LSTM, {"dropout": 2}),
+        (nn.LSTM, {"dropout": "a"}),
+        (nn.LSTM, {"bias": 1}),
+        (nn.LSTM, {"batch_first": 1}),
+    ]
+    return (
+        [first_line(*t) for t in tries]
+        + [first_line(f, 3, 4, **kw) for f, kw in keywords]
+        + [warned(nn.LSTM, 3, 4, dropout=0.5)[0]]
+    )
 
 
 test_golden = cases.test()
@@ -156,7 +235,17 @@ if __name__ != "__main__":  # the oracle, which writes the golden values, has no
 def test_hostile_batch_sizes_are_refused(sizes):
     m, data = ember.nn.GRU(2, 3), ember.randn(4, 2)
     with pytest.raises(RuntimeError, match="batch_sizes"):
-        ember.gru(data, ember.tensor(sizes, dtype=ember.int64), ember.zeros(1, 2, 3), m._flat_weights, True, 1, 0.0, False, False)
+        ember.gru(
+            data,
+            ember.tensor(sizes, dtype=ember.int64),
+            ember.zeros(1, 2, 3),
+            m._flat_weights,
+            True,
+            1,
+            0.0,
+            False,
+            False,
+        )
     with pytest.raises(RuntimeError, match="batch_sizes"):
         ember._VF._pad_packed_sequence(data, ember.tensor(sizes, dtype=ember.int64), False, 0.0, -1)
 
@@ -183,12 +272,22 @@ def layer(mode, hidden=3, out=None, steps=4, batch=2):
     ember.manual_seed(mode + 7)
     make = lambda *s: ember.randn(*s, dtype=ember.float64, requires_grad=True)  # noqa: E731
     c = make(batch, hidden) if mode == 2 else None
-    return [make(steps, batch, 2), make(batch, out or hidden), c, make(rows, 2), make(rows, out or hidden), make(rows), make(rows),
-            make(out, hidden) if out else None]
+    return [
+        make(steps, batch, 2),
+        make(batch, out or hidden),
+        c,
+        make(rows, 2),
+        make(rows, out or hidden),
+        make(rows),
+        make(rows),
+        make(out, hidden) if out else None,
+    ]
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize("mode, out, sizes", [(0, None, []), (1, None, [2, 2, 1, 1]), (2, None, []), (2, 2, [2, 1, 1]), (3, None, [2, 2, 2])])
+@pytest.mark.parametrize(
+    "mode, out, sizes", [(0, None, []), (1, None, [2, 2, 1, 1]), (2, None, []), (2, 2, [2, 1, 1]), (3, None, [2, 2, 2])]
+)
 def test_kernel_agrees_with_steps(mode, out, sizes, reverse):
     given = layer(mode, out=out)
     if sizes:
@@ -240,7 +339,11 @@ def test_nothing_is_kept_without_a_gradient():
 def test_one_node_a_layer():
     out, _ = ember.nn.LSTM(3, 4)(ember.randn(50, 2, 3))
     assert out.grad_fn.name() == "RnnLayerBackward0"
-    assert all(f.name() == "AccumulateGrad" or f.name().endswith("::AccumulateGrad") for f, _ in out.grad_fn.next_functions if f is not None)
+    assert all(
+        f.name() == "AccumulateGrad" or f.name().endswith("::AccumulateGrad")
+        for f, _ in out.grad_fn.next_functions
+        if f is not None
+    )
 
 
 def test_copies_and_pickles():

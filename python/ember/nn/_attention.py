@@ -158,54 +158,8 @@ def _joined_mask(attn_mask, key_padding_mask, batch, num_heads, keys):
     return padding if attn_mask is None else attn_mask + padding
 
 
-def multi_head_attention_forward(
-    query,
-    key,
-    value,
-    embed_dim_to_check,
-    num_heads,
-    in_proj_weight,
-    in_proj_bias,
-    bias_k,
-    bias_v,
-    add_zero_attn,
-    dropout_p,
-    out_proj_weight,
-    out_proj_bias,
-    training=True,
-    key_padding_mask=None,
-    need_weights=True,
-    attn_mask=None,
-    use_separate_proj_weight=False,
-    q_proj_weight=None,
-    k_proj_weight=None,
-    v_proj_weight=None,
-    static_k=None,
-    static_v=None,
-    average_attn_weights=True,
-    is_causal=False,
-):
-    """Projections, attention in heads, output projection: what nn.MultiheadAttention runs.
-
-    (length, batch, E), or (length, E) unbatched.
-    """
-    if ember.overrides.has_torch_function(
-        operands := (query, key, value, in_proj_weight, in_proj_bias, bias_k, bias_v, out_proj_weight, out_proj_bias)
-    ):
-        return ember.overrides.handle_torch_function(
-            multi_head_attention_forward, operands, query, key, value, embed_dim_to_check, num_heads, in_proj_weight,
-            in_proj_bias, bias_k, bias_v, add_zero_attn, dropout_p, out_proj_weight, out_proj_bias, training=training,
-            key_padding_mask=key_padding_mask, need_weights=need_weights, attn_mask=attn_mask,
-            use_separate_proj_weight=use_separate_proj_weight, q_proj_weight=q_proj_weight,
-            k_proj_weight=k_proj_weight, v_proj_weight=v_proj_weight, static_k=static_k, static_v=static_v,
-            average_attn_weights=average_attn_weights, is_causal=is_causal,
-        )
-    batched = _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads)
-    if not batched:
-        query, key, value = query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1)
-        key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
-    queries, batch, embed_dim = query.shape
-    keys = key.shape[0]
+def _masks(query, attn_mask, key_padding_mask, is_causal, need_weights):
+    """Both masks as numbers, and whether attention is causal without them."""
     key_padding_mask = _canonical_mask(
         key_padding_mask, "key_padding_mask", _none_or_dtype(attn_mask), "attn_mask", query.dtype
     )
@@ -216,86 +170,117 @@ def multi_head_attention_forward(
             "`generate_square_subsequent_mask` to create this mask."
         )
     if is_causal and key_padding_mask is None and not need_weights:
-        attn_mask = None  # the kernel knows what a causal mask is
+        return None, None, True  # the kernel knows what a causal mask is
+    attn_mask = _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, False)
+    return attn_mask, key_padding_mask, is_causal and key_padding_mask is None  # two masks become one
+
+
+def _project(query, key, value, weight, bias, separate):
+    """Query, key and value projected: by one weight, or by the three of `separate`."""
+    if separate is None:
+        assert key.shape == value.shape, f"key shape {key.shape} does not match value shape {value.shape}"
+        assert weight is not None, "use_separate_proj_weight is False but in_proj_weight is None"
+        return _in_projection_packed(query, key, value, weight, bias)
+    assert key.shape[:2] == value.shape[:2], (
+        f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}"
+    )
+    for name, w in zip("qkv", separate):
+        assert w is not None, f"use_separate_proj_weight is True but {name}_proj_weight is None"
+    return _in_projection(query, key, value, *separate, *((None, None, None) if bias is None else bias.chunk(3)))
+
+
+def _attend_with_weights(q, k, v, attn_mask, dropout_p):
+    """(rows, length, head_dim) results and the weights, which are held."""
+    scaled = q * math.sqrt(1.0 / float(q.size(-1)))
+    if attn_mask is not None:
+        weights = ember.baddbmm(attn_mask, scaled, k.transpose(-2, -1))
     else:
-        attn_mask = _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, False)
-        if key_padding_mask is not None:
-            is_causal = False  # the two masks become one
+        weights = ember.bmm(scaled, k.transpose(-2, -1))
+    weights = weights.softmax(-1)
+    if dropout_p > 0.0:
+        weights = ember.dropout(weights, dropout_p, True)
+    return ember.bmm(weights, v).transpose(0, 1), weights
+
+
+def _attend_fused(q, k, v, attn_mask, dropout_p, is_causal, num_heads):
+    """(length, rows, head_dim) results of the kernel."""
+    split = lambda t: t.view(-1, num_heads, *t.shape[1:])  # noqa: E731
+    if attn_mask is not None:
+        attn_mask = attn_mask.unsqueeze(0) if attn_mask.size(0) == 1 and attn_mask.dim() == 3 else split(attn_mask)
+    output = scaled_dot_product_attention(split(q), split(k), split(v), attn_mask, dropout_p, is_causal)
+    return output.permute(2, 0, 1, 3)
+
+
+def _add_keys(k, v, bias_k, bias_v, attn_mask, key_padding_mask, static):
+    """A key and a value that are parameters, behind the others."""
+    assert static[0] is None, "bias cannot be added to static key."
+    assert static[1] is None, "bias cannot be added to static value."
+    k = ember.cat([k, bias_k.expand(1, k.size(1), -1)])
+    v = ember.cat([v, bias_v.expand(1, v.size(1), -1)])
+    return k, v, _longer(attn_mask), _longer(key_padding_mask)
+
+
+def _add_zeros(k, v, attn_mask, key_padding_mask):
+    """A key and a value of zeros, behind the others."""
+    shape = (k.size(0), 1, k.size(2))
+    k = ember.cat([k, ember.zeros(shape, dtype=k.dtype, device=k.device)], dim=1)
+    v = ember.cat([v, ember.zeros(shape, dtype=v.dtype, device=v.device)], dim=1)
+    return k, v, _longer(attn_mask), _longer(key_padding_mask)
+
+
+def multi_head_attention_forward(
+    query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v, add_zero_attn,
+    dropout_p, out_proj_weight, out_proj_bias, training=True, key_padding_mask=None, need_weights=True, attn_mask=None,
+    use_separate_proj_weight=False, q_proj_weight=None, k_proj_weight=None, v_proj_weight=None, static_k=None,
+    static_v=None, average_attn_weights=True, is_causal=False,
+):  # fmt: skip
+    """Projections, attention in heads, output projection: what nn.MultiheadAttention runs.
+
+    (length, batch, E), or (length, E) unbatched.
+    """
+    given = list(locals().items())
+    operands = (query, key, value, in_proj_weight, in_proj_bias, bias_k, bias_v, out_proj_weight, out_proj_bias)
+    if ember.overrides.has_torch_function(operands):
+        first = [value for _, value in given[:13]]  # up to out_proj_bias; the others go by name
+        return ember.overrides.handle_torch_function(multi_head_attention_forward, operands, *first, **dict(given[13:]))
+    batched = _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads)
+    if not batched:
+        query, key, value = query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1)
+        key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
+    queries, batch, embed_dim = query.shape
+    attn_mask, key_padding_mask, is_causal = _masks(query, attn_mask, key_padding_mask, is_causal, need_weights)
     assert embed_dim == embed_dim_to_check, (
         f"was expecting embedding dimension of {embed_dim_to_check}, but got {embed_dim}"
     )
     head_dim = embed_dim // num_heads
     assert head_dim * num_heads == embed_dim, f"embed_dim {embed_dim} not divisible by num_heads {num_heads}"
-    if use_separate_proj_weight:
-        assert key.shape[:2] == value.shape[:2], (
-            f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}"
-        )
-    else:
-        assert key.shape == value.shape, f"key shape {key.shape} does not match value shape {value.shape}"
-
-    if not use_separate_proj_weight:
-        assert in_proj_weight is not None, "use_separate_proj_weight is False but in_proj_weight is None"
-        q, k, v = _in_projection_packed(query, key, value, in_proj_weight, in_proj_bias)
-    else:
-        for name, weight in (("q", q_proj_weight), ("k", k_proj_weight), ("v", v_proj_weight)):
-            assert weight is not None, f"use_separate_proj_weight is True but {name}_proj_weight is None"
-        b_q, b_k, b_v = (None, None, None) if in_proj_bias is None else in_proj_bias.chunk(3)
-        q, k, v = _in_projection(query, key, value, q_proj_weight, k_proj_weight, v_proj_weight, b_q, b_k, b_v)
-
+    separate = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
+    q, k, v = _project(query, key, value, in_proj_weight, in_proj_bias, separate)
     if attn_mask is not None:
-        attn_mask = _checked_mask(attn_mask, num_heads, batch, queries, keys)
+        attn_mask = _checked_mask(attn_mask, num_heads, batch, queries, key.shape[0])
     if bias_k is not None and bias_v is not None:
-        assert static_k is None, "bias cannot be added to static key."
-        assert static_v is None, "bias cannot be added to static value."
-        k = ember.cat([k, bias_k.expand(1, batch, -1)])
-        v = ember.cat([v, bias_v.expand(1, batch, -1)])
-        attn_mask, key_padding_mask = _longer(attn_mask), _longer(key_padding_mask)
+        more = _add_keys(k, v, bias_k, bias_v, attn_mask, key_padding_mask, (static_k, static_v))
+        k, v, attn_mask, key_padding_mask = more
     else:
-        assert bias_k is None
-        assert bias_v is None
+        assert bias_k is None and bias_v is None
 
     rows = batch * num_heads
     q = _heads(q, rows, head_dim)
     k = _heads(k, rows, head_dim) if static_k is None else _given(static_k, "static_k", rows, head_dim)
     v = _heads(v, rows, head_dim) if static_v is None else _given(static_v, "static_v", rows, head_dim)
     if add_zero_attn:
-        zero = (rows, 1, head_dim)
-        k = ember.cat([k, ember.zeros(zero, dtype=k.dtype, device=k.device)], dim=1)
-        v = ember.cat([v, ember.zeros(zero, dtype=v.dtype, device=v.device)], dim=1)
-        attn_mask, key_padding_mask = _longer(attn_mask), _longer(key_padding_mask)
+        k, v, attn_mask, key_padding_mask = _add_zeros(k, v, attn_mask, key_padding_mask)
     keys = k.size(1)
     attn_mask = _joined_mask(attn_mask, key_padding_mask, batch, num_heads, keys)
-    if not training:
-        dropout_p = 0.0
-
+    dropout_p = dropout_p if training else 0.0
+    weights = None
     if need_weights:
-        assert not (is_causal and attn_mask is None), "FIXME: is_causal not implemented for need_weights"
-        scaled = q * math.sqrt(1.0 / float(head_dim))
-        if attn_mask is not None:
-            weights = ember.baddbmm(attn_mask, scaled, k.transpose(-2, -1))
-        else:
-            weights = ember.bmm(scaled, k.transpose(-2, -1))
-        weights = weights.softmax(-1)
-        if dropout_p > 0.0:
-            weights = ember.dropout(weights, dropout_p, True)
-        output = ember.bmm(weights, v).transpose(0, 1).contiguous().view(queries * batch, embed_dim)
-        output = _linear(output, out_proj_weight, out_proj_bias).view(queries, batch, -1)
+        output, weights = _attend_with_weights(q, k, v, attn_mask, dropout_p)
         weights = weights.view(batch, num_heads, queries, keys)
-        if average_attn_weights:
-            weights = weights.mean(dim=1)
-        if not batched:
-            return output.squeeze(1), weights.squeeze(0)
-        return output, weights
-
-    if attn_mask is not None:
-        if attn_mask.size(0) == 1 and attn_mask.dim() == 3:
-            attn_mask = attn_mask.unsqueeze(0)
-        else:
-            attn_mask = attn_mask.view(batch, num_heads, -1, keys)
-    q = q.view(batch, num_heads, queries, head_dim)
-    k = k.view(batch, num_heads, keys, head_dim)
-    v = v.view(batch, num_heads, keys, head_dim)
-    output = scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, is_causal)
-    output = output.permute(2, 0, 1, 3).contiguous().view(batch * queries, embed_dim)
-    output = _linear(output, out_proj_weight, out_proj_bias).view(queries, batch, -1)
-    return (output if batched else output.squeeze(1)), None
+        weights = weights.mean(dim=1) if average_attn_weights else weights
+        weights = weights if batched else weights.squeeze(0)
+    else:
+        output = _attend_fused(q, k, v, attn_mask, dropout_p, is_causal, num_heads)
+    output = _linear(output.contiguous().view(queries * batch, embed_dim), out_proj_weight, out_proj_bias)
+    output = output.view(queries, batch, -1)
+    return (output if batched else output.squeeze(1)), weights

@@ -178,7 +178,8 @@ em_status k_cpu_flash_attention(em_plan *p, em_tensor *query, em_tensor *key, em
   if (output->numel == 0) return EM_OK;
   forward f = {.out = em_priv_attention_operand(output)};
   em_priv_attention_set_up(&f.a, query, key, value, attn_mask, is_causal, scale);
-  f.lse = (em_attention_operand){em_tensor_data(logsumexp), f.a.dtype, logsumexp->strides[0], logsumexp->strides[1], logsumexp->strides[2], 0};
+  f.lse = (em_attention_operand){em_tensor_data(logsumexp), f.a.dtype, logsumexp->strides[0], logsumexp->strides[1],
+                                 logsumexp->strides[2],     0};
   const int64_t pairs = f.a.batch * f.a.heads;
   int64_t wanted = (TASKS + pairs - 1) / pairs;
   const int64_t least = (f.a.queries + GROUP - 1) / GROUP, most = (f.a.queries + QUERIES - 1) / QUERIES;

@@ -186,8 +186,9 @@ static em_status backward_heads(void *context, int64_t begin, int64_t end) {
   return EM_OK;
 }
 
-em_status k_cpu_flash_attention_backward(em_plan *p, em_tensor *grad_out, em_tensor *query, em_tensor *key, em_tensor *value, em_tensor *out,
-                                         em_tensor *logsumexp, double dropout_p, bool is_causal, em_tensor *attn_mask, em_opt_double scale,
+em_status k_cpu_flash_attention_backward(em_plan *p, em_tensor *grad_out, em_tensor *query, em_tensor *key,
+                                         em_tensor *value, em_tensor *out, em_tensor *logsumexp, double dropout_p,
+                                         bool is_causal, em_tensor *attn_mask, em_opt_double scale,
                                          em_tensor *grad_query, em_tensor *grad_key, em_tensor *grad_value) {
   (void)p;
   (void)dropout_p;
@@ -201,7 +202,8 @@ em_status k_cpu_flash_attention_backward(em_plan *p, em_tensor *grad_out, em_ten
                 .dq = em_priv_attention_operand(grad_query), .dk = em_priv_attention_operand(grad_key),
                 .dv = em_priv_attention_operand(grad_value)};
   em_priv_attention_set_up(&b.a, query, key, value, attn_mask, is_causal, scale);
-  b.lse = (em_attention_operand){em_tensor_data(logsumexp), b.a.dtype, logsumexp->strides[0], logsumexp->strides[1], logsumexp->strides[2], 0};
+  b.lse = (em_attention_operand){em_tensor_data(logsumexp), b.a.dtype, logsumexp->strides[0], logsumexp->strides[1],
+                                 logsumexp->strides[2],     0};
   const int64_t tasks = b.a.batch * b.a.key_heads;
   const double work = (double)b.a.batch * (double)b.a.heads * (double)b.a.queries * (double)b.a.keys * (double)b.a.columns;
   void *token = em_priv_begin_long(work > 1e6);

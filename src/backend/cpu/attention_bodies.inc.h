@@ -81,7 +81,8 @@ static void FN(values)(int64_t n, int64_t d, const void *p, const void *v, int64
   int64_t j = 0;
   for (; j + 4 <= n; j += 4, rows += 4 * ld)
     for (int64_t i = 0; i < d; i++)
-      to[i] += (weights[j] * rows[i] + weights[j + 1] * rows[ld + i]) + (weights[j + 2] * rows[2 * ld + i] + weights[j + 3] * rows[3 * ld + i]);
+      to[i] += (weights[j] * rows[i] + weights[j + 1] * rows[ld + i]) +
+               (weights[j + 2] * rows[2 * ld + i] + weights[j + 3] * rows[3 * ld + i]);
   for (; j < n; j++, rows += ld)
     for (int64_t i = 0; i < d; i++) to[i] += weights[j] * rows[i];
 }

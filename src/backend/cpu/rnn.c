@@ -122,7 +122,8 @@ static em_status multiply(const layer *l, int64_t m, int64_t n, int64_t k, em_ma
   return em_priv_gemm(&g);
 }
 static void copy_run(const layer *l, void *to, const em_tensor *t, int64_t from, int64_t n) {
-  em_cast_load(to, l->dtype, (char *)em_tensor_data(t) + from * t->strides[0] * (int64_t)l->item, l->dtype, t->strides[0] * (int64_t)l->item, n);
+  em_cast_load(to, l->dtype, (char *)em_tensor_data(t) + from * t->strides[0] * (int64_t)l->item, l->dtype,
+               t->strides[0] * (int64_t)l->item, n);
 }
 
 static void set_up(layer *l, em_tensor *input, em_tensor *hx, em_tensor *w_hh, em_tensor *w_hr, em_ints batch_sizes, int64_t mode,

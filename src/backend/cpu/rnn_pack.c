@@ -53,13 +53,15 @@ static em_status check_lengths(em_tensor *input, em_tensor *lengths, const int64
     if (n[i] <= 0)
       return em_fail(EM_ERR_RUNTIME, "Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0");
     if (i > 0 && n[i] > n[i - 1])
-      return em_fail(EM_ERR_RUNTIME,
-                     "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass `enforce_sorted=False` "
-                     "to pack_padded_sequence and/or pack_sequence to sidestep this requirement if you do not need ONNX exportability.");
+      return em_fail(EM_ERR_RUNTIME, "`lengths` array must be sorted in decreasing order when `enforce_sorted` is "
+                                     "True. You can pass `enforce_sorted=False` "
+                                     "to pack_padded_sequence and/or pack_sequence to sidestep this requirement if you "
+                                     "do not need ONNX exportability.");
   }
   if (n[0] <= steps) return EM_OK;
-  return em_fail(EM_ERR_RUNTIME, "Expected the longest of 'lengths' to be at most the length of the input (%lld), but got %lld", (long long)steps,
-                 (long long)n[0]);
+  return em_fail(EM_ERR_RUNTIME,
+                 "Expected the longest of 'lengths' to be at most the length of the input (%lld), but got %lld",
+                 (long long)steps, (long long)n[0]);
 }
 
 em_status n_cpu_pack_padded_sequence(uint64_t ks, em_tensor *input, em_tensor *lengths, bool batch_first, em_tensor **out0,
@@ -71,8 +73,8 @@ em_status n_cpu_pack_padded_sequence(uint64_t ks, em_tensor *input, em_tensor *l
   em_tensor *sizes;
   EM_PASS(check_counts(lengths));
   if (input->ndim < 2)
-    return em_fail(EM_ERR_INDEX, "Dimension out of range (expected to be in range of [-%d, %d], but got %d)", input->ndim > 0 ? input->ndim : 1,
-                   input->ndim > 0 ? input->ndim - 1 : 0, 1);
+    return em_fail(EM_ERR_INDEX, "Dimension out of range (expected to be in range of [-%d, %d], but got %d)",
+                   input->ndim > 0 ? input->ndim : 1, input->ndim > 0 ? input->ndim - 1 : 0, 1);
   if (input->numel == 0) return em_fail(EM_ERR_RUNTIME, "Cannot pack empty tensors.");
   EM_PASS(dense(input, &x));
   EM_PASS(dense(lengths, &l));
@@ -103,7 +105,9 @@ static em_status check_batch_sizes(em_tensor *batch_sizes, const int64_t *n, int
   if (batch_sizes->numel == 0) return em_fail(EM_ERR_RUNTIME, "batch_sizes must have at least one element");
   for (int64_t t = 0; t < batch_sizes->numel; t++) {
     if (n[t] <= 0 || (t > 0 && n[t] > n[t - 1]) || n[t] > rows - sum)
-      return em_fail(EM_ERR_RUNTIME, "batch_sizes must be positive, may not grow, and must sum to the rows of the data (%lld)", (long long)rows);
+      return em_fail(EM_ERR_RUNTIME,
+                     "batch_sizes must be positive, may not grow, and must sum to the rows of the data (%lld)",
+                     (long long)rows);
     sum += n[t];
   }
   if (sum == rows) return EM_OK;
@@ -118,7 +122,8 @@ em_status n_cpu_pack_padded_sequence_backward(uint64_t ks, em_tensor *grad, em_i
   OWN result = NULL;
   EM_PASS(check_counts(batch_sizes));
   if (grad->ndim < 1 || input_size.n != grad->ndim + 1)
-    return em_fail(EM_ERR_RUNTIME, "input_size must have one dimension more than grad, got %lld and %d", (long long)input_size.n, grad->ndim);
+    return em_fail(EM_ERR_RUNTIME, "input_size must have one dimension more than grad, got %lld and %d",
+                   (long long)input_size.n, grad->ndim);
   EM_PASS(dense(grad, &g));
   EM_PASS(dense(batch_sizes, &b));
   const int64_t *n = em_tensor_data(b);
