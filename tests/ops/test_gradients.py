@@ -9,7 +9,7 @@ SAMPLES = 99 if FULL else 2  # samples an operator
 # Linear in the only input that has a gradient.
 FIRST_ORDER_ONLY = {"nll_loss_backward", "nll_loss2d_backward", "embedding_dense_backward"}
 NOT_IMPLEMENTED = {"floor_divide", "floor_divide.Scalar", "remainder.Scalar_Tensor", "silu_backward",
-                   "grid_sampler_2d_backward", "grid_sampler_3d_backward"}  # in PyTorch
+                   "grid_sampler_2d_backward", "grid_sampler_3d_backward",
                    "_scaled_dot_product_flash_attention_for_cpu_backward"}  # in PyTorch
 # Gradients go on through the statistics, which are arguments: differences do not see that.
 THROUGH_STATISTICS = {"native_layer_norm_backward", "_fused_rms_norm_backward", "native_batch_norm_backward",
