@@ -55,7 +55,7 @@ def promotion():
 def main():
     lines = [
     '"""Made by make_oracle_data.py from PyTorch %s: not to be edited."""' %
-     torch.__version__.split("+")[0], ""]
+     torch.__version__.split("+")[0], "# lint: table", ""]
     lines += ["# A letter a dtype:", "LETTERS = {"]
     lines += [f'    "{c}": "{d}",' for d, c in letters().items()] + ["}"]
     for title, options in (("DTYPES", {}), ("GRADIENTS", {"grad": True})):
