@@ -231,6 +231,17 @@ static PyObject *m_is_set_to(PyObject *o, PyObject *other) {
 }
 
 #define FAST(f) (PyCFunction)(void *) f, METH_FASTCALL | METH_KEYWORDS, NULL
+static PyObject *m_use_count(PyObject *o, PyObject *Py_UNUSED(none)) { return PyLong_FromLong((long)em_py_t(o)->rc); }
+// Two Python objects exchange their tensors: what torch.utils.swap_tensors needs besides dicts and classes.
+static PyObject *m_swap_impl(PyObject *a, PyObject *b) {
+  if (!em_py_is_tensor(b)) return PyErr_Format(PyExc_TypeError, "_swap_impl: expected a tensor, not %s", Py_TYPE(b)->tp_name);
+  em_py_tensor *x = (em_py_tensor *)a, *y = (em_py_tensor *)b;
+  em_tensor *t = x->t;
+  x->t = y->t, y->t = t;
+  x->t->pyobj = x, y->t->pyobj = y;
+  Py_RETURN_NONE;
+}
+
 PyMethodDef em_py_tensor_methods[] = {
     {"numel", m_numel, METH_NOARGS, NULL},
     {"nelement", m_nelement, METH_NOARGS, NULL},
@@ -258,5 +269,7 @@ PyMethodDef em_py_tensor_methods[] = {
     {"contiguous", FAST(m_contiguous)},
     {"set_", FAST(m_set)},
     {"is_set_to", m_is_set_to, METH_O, NULL},
+    {"_use_count", m_use_count, METH_NOARGS, NULL},
+    {"_swap_impl", m_swap_impl, METH_O, NULL},
     {NULL},
 };

@@ -60,6 +60,7 @@ _LAZY = {
     "serialization",
     "special",
     "storage",
+    "testing",
     "types",
     "utils",
     "version",

@@ -32,6 +32,12 @@ def _tell_children():
     spawn.get_preparation_data = get_preparation_data
 
 
+def _installed(name):
+    """Whether a package of that name is there without us."""
+    from importlib.machinery import PathFinder
+    return PathFinder.find_spec(name) is not None
+
+
 class _Alias:
     """Finds torch.x.y as the very module ember.x.y, imported when first asked for."""
 
@@ -39,8 +45,10 @@ class _Alias:
     def find_spec(name, path=None, target=None):
         if name in _STARTERS:
             _tell_children()
-        if name == "torch":
+        if name == "torch" or name == "safetensors" and not _installed(name):
             return ModuleSpec(name, _Alias, is_package=True)
+        if name == "safetensors.torch" and sys.modules.get("safetensors") is sys.modules.get("ember.safetensors"):
+            return ModuleSpec(name, _Alias)
         if not name.startswith("torch."):
             return None
         own = "ember" + name[len("torch"):]
@@ -50,7 +58,8 @@ class _Alias:
 
     @staticmethod
     def create_module(spec):
-        module = importlib.import_module("ember" + spec.name[len("torch"):])
+        name = spec.name if spec.name.startswith("safetensors") else spec.name[len("torch"):].lstrip(".")
+        module = importlib.import_module("ember." + name if name else "ember")
         # The import system writes the new spec into the module; exec_module puts its own one back.
         spec.loader_state = module.__spec__
         return module

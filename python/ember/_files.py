@@ -79,7 +79,11 @@ def open_source(f, path, how):
             return source, lambda end: f.seek(start + end)
         except RuntimeError:
             f.seek(start)  # a pipe or the like: read it below
-    data = f.read()
+    if type(f) is io.BytesIO:  # its bytes, without a copy
+        data = memoryview(f.getvalue())[start:]
+        f.seek(0, io.SEEK_END)
+    else:
+        data = f.read()
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise TypeError(f"expected bytes from read(), got {type(data).__name__}: open the file in binary mode")
     name = getattr(f, "name", None)
