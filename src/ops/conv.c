@@ -209,7 +209,10 @@ static em_status result_sizes(const em_tensor *input, const em_tensor *weight, c
     return em_fail(EM_ERR_RUNTIME, "Only zero batch or zero channel inputs are supported, but got input shape: %s",
                    em_shape_format(input->ndim, input->sizes, x, sizeof x));
   }
-  if (!a->transposed) return EM_OK;
+  if (!a->transposed) {
+    if (input->sizes[1] == 0) sizes[1] = 0;  // PyTorch's answer when there is nothing to sum
+    return EM_OK;
+  }
   EM_PASS(check_output_padding(a, space));
   return transposed_sizes(input, weight, a, sizes);
 }
@@ -326,27 +329,9 @@ fail:
 
 // --- padding given as a word
 
-// One more zero at the end of the dims where after[d] is 1.
-static em_status pad_end(em_tensor *input, const int64_t *after, int space, em_tensor **out) {
-  em_tensor *now = em_tensor_retain(input);
-  for (int d = 0; d < space; d++) {
-    if (after[d] == 0) continue;
-    int64_t sizes[EM_MAX_DIMS];
-    em_tensor *both[2] = {now, NULL}, *joined = NULL;
-    for (int i = 0; i < now->ndim; i++) sizes[i] = i == 2 + d ? after[d] : now->sizes[i];
-    em_status st = em_call_new_zeros(now, (em_ints){sizes, now->ndim}, EM_DTYPE_NONE, -1, EM_DEVICE_NONE, -1, &both[1]);
-    if (st == EM_OK) st = em_call_cat((em_tensors){both, 2}, 2 + d, &joined);
-    em_tensor_release(both[1]);
-    em_tensor_release(now);
-    now = joined;
-    if (st != EM_OK) return st;
-  }
-  *out = now;
-  return EM_OK;
-}
 static em_status real_same(em_tensor *input, em_tensor *weight, em_tensor *bias, const conv_args *a, em_tensor **out) {
   em_status st = EM_OK;
-  int64_t before[EM_MAX_DIMS], after[EM_MAX_DIMS];
+  int64_t before[EM_MAX_DIMS], after[2 * EM_MAX_DIMS];
   static const int64_t zero = 0;
   const int space = weight->ndim - 2;
   bool even = true;
@@ -359,7 +344,8 @@ static em_status real_same(em_tensor *input, em_tensor *weight, em_tensor *bias,
     if (em_conv_at(a->stride, d) != 1) return em_fail(EM_ERR_RUNTIME, "padding='same' is not supported for strided convolutions");
     if (!span_of(em_conv_at(a->dilation, d), weight->sizes[2 + d], &span)) return fail_sum();
     before[d] = (span - 1) / 2;
-    after[d] = span - 1 - 2 * before[d];
+    after[2 * (space - 1 - d)] = 0;  // last dim first, before and after
+    after[2 * (space - 1 - d) + 1] = span - 1 - 2 * before[d];
     even = even && span - 1 == 2 * before[d];
   }
   if (!even) {
@@ -367,7 +353,7 @@ static em_status real_same(em_tensor *input, em_tensor *weight, em_tensor *bias,
     if (atomic_exchange(&told, 1) == 0)
       EM_PASS(em_warn("Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy "
                       "of the input be created"));
-    EM_PASS(pad_end(input, after, space, &padded));
+    EM_PASS(em_call_constant_pad_nd(input, (em_ints){after, 2 * space}, em_scalar_int(0), &padded));
   }
   st = em_call_convolution(padded != NULL ? padded : input, weight, bias, a->stride, (em_ints){before, space}, a->dilation, false,
                            (em_ints){&zero, 1}, a->groups, out);

@@ -13,7 +13,6 @@ static inline __attribute__((always_inline)) TARGET void N(tile)(const int R, co
   N(vec) s[ROWS][FEW_VECS];
   const int64_t *off = g->off, lda = g->lda;
   UNROLL for (int r = 0; r < R; r++) UNROLL for (int v = 0; v < V; v++) s[r][v] = (N(vec)){0};
-  if (!g->fresh) UNROLL for (int r = 0; r < R; r++) UNROLL for (int v = 0; v < V; v++) s[r][v] = LOAD(c + r * g->ldc + at[v]);
   const A *from[FEW_VECS];
   UNROLL for (int v = 0; v < V; v++) from[v] = (const A *)g->b + at[v];
   for (int64_t p = 0; p < g->k; p++) {
@@ -25,7 +24,11 @@ static inline __attribute__((always_inline)) TARGET void N(tile)(const int R, co
       UNROLL for (int v = 0; v < V; v++) s[r][v] = FMA(w, x[v], s[r][v]);
     }
   }
-  UNROLL for (int r = 0; r < R; r++) UNROLL for (int v = 0; v < V; v++) STORE(c + r * g->ldc + at[v]) = s[r][v];
+  // sums of one block are added to those before it: shorter chains of roundings than one sum over all
+  UNROLL for (int r = 0; r < R; r++) UNROLL for (int v = 0; v < V; v++) {
+    T *to = c + r * g->ldc + at[v];
+    STORE(to) = g->fresh ? s[r][v] : s[r][v] + LOAD(to);
+  }
 }
 #define TILE(r, v) case (r) * 16 + (v): N(tile)(r, v, g, a, at, c); break;
 static TARGET void N(tiles)(const em_conv_product *g, const A *a, const int64_t *at, T *c, int64_t r, int64_t v) {

@@ -18,9 +18,11 @@ em_status k_cpu_convolution(em_plan *p, em_tensor *input, em_tensor *weight, em_
   return em_priv_conv_made(&c, input, weight, bias, out);
 }
 
-static em_status bias_gradient(uint64_t ks, em_tensor *grad_output, em_tensor **out) {
+static em_status bias_gradient(uint64_t ks, em_tensor *grad_output, em_ints bias_sizes, em_tensor **out) {
   int64_t dims[EM_MAX_DIMS];
   int n = 0;
+  if (grad_output->numel == 0 && bias_sizes.n >= 0)
+    return em_redispatch_zeros(ks, bias_sizes, grad_output->dtype, -1, grad_output->device, -1, out);
   for (int d = 0; d < grad_output->ndim; d++)
     if (d != 1) dims[n++] = d;
   return em_redispatch_sum_dim_IntList(ks, grad_output, (em_ints){dims, n}, false, EM_DTYPE_NONE, out);
@@ -33,7 +35,6 @@ em_status n_cpu_convolution_backward(uint64_t ks, em_tensor *grad_output, em_ten
   em_plan p;
   em_conv c;
   em_tensor *made[3] = {NULL, NULL, NULL};
-  (void)bias_sizes;
   em_plan_init(&p);
   EM_PASS(em_priv_check_convolution_backward(grad_output, input, weight, stride, padding, dilation, transposed,
                                              output_padding, groups, &p));
@@ -45,7 +46,7 @@ em_status n_cpu_convolution_backward(uint64_t ks, em_tensor *grad_output, em_ten
                       : em_priv_conv_image(&c, grad_output, weight, NULL, made[0]));
   if (made[1] != NULL)
     EM_TRY(transposed ? em_priv_conv_weight(&c, grad_output, input, made[1]) : em_priv_conv_weight(&c, input, grad_output, made[1]));
-  if (output_mask.p[2]) EM_TRY(bias_gradient(ks, grad_output, &made[2]));
+  if (output_mask.p[2]) EM_TRY(bias_gradient(ks, grad_output, bias_sizes, &made[2]));
   *out0 = made[0];
   *out1 = made[1];
   *out2 = made[2];

@@ -152,6 +152,7 @@ em_status em_priv_conv_plan(em_conv_job *j, int64_t target, int64_t lanes, int p
     j->planes *= classes[d];
     j->plane *= j->size[d];
   }
+  if (j->columns) j->plane += 64 / j->item;  // zeros: see em_priv_conv_load
   for (int d = 0; d < 4; d++) {
     j->count[d] = ceil_div(d == 0 ? j->n : j->out[d - 1], j->block[d]);
     j->pieces *= j->count[d];
@@ -188,6 +189,7 @@ em_conv_piece em_priv_conv_piece(const em_conv_job *j, int64_t i) {
 void em_priv_conv_load(const em_conv_job *j, const em_conv_piece *p, int64_t g, int64_t c, int64_t count, char *to) {
   const int64_t item = (int64_t)em_dtype_size(j->dtype);
   em_conv_load l = {.dtype = j->dtype, .n = p->size[0], .n_stride = j->src.n};
+  const int64_t used = p->size[0] * j->size[0] * j->size[1] * j->size[2];
   for (int d = 0; d < 3; d++) {
     l.size[d] = j->size[d];
     l.step[d] = j->step[d];
@@ -205,6 +207,7 @@ void em_priv_conv_load(const em_conv_job *j, const em_conv_piece *p, int64_t g, 
       }
       if (j->pair == 2) j->fn->load_pair(&l, channel, second, x0, to);
       else j->fn->load(&l, channel, x0, to);
+      if (j->columns) memset(to + used * j->item, 0, 64);  // the last vector sees no other plane's numbers, which may be infinite
     }
   }
 }
