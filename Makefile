@@ -100,11 +100,12 @@ fault: all  ## every allocation of every operator fails once
 fuzz: all  ## random calls, until stopped or for ARGS="--seconds N"; ARGS=--files: damaged files
 	@$(PY) tests/fuzz/run.py $(ARGS)
 
-fuzz-files:  ## damaged files through the readers of C, under clang's libFuzzer, until stopped or ARGS="-max_total_time=N"
-	@$(MAKE) --no-print-directory all CC=clang BUILD=build-fuzz \
-	    MESONFLAGS="-Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1 -Dfuzz=true"
+fuzz-files: | $(VENV)/.ember-dev  ## damaged files through the readers of C, under clang's libFuzzer, until stopped or ARGS="-max_total_time=N"
+	@[ -f build-fuzz/build.ninja ] || CC="$(notdir $(CCACHE)) clang" $(MESON) setup build-fuzz -Dfuzz=true -Doptimization=1 \
+	    -Dpackage_dir=$(CURDIR)/build-fuzz/python -Db_sanitize=address,undefined -Db_lundef=false
+	@$(NINJA) -C build-fuzz tests/fuzz/fuzz_files_libfuzzer
 	@mkdir -p build-fuzz/corpus
-	@cd build-fuzz && ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=0 ./tests/fuzz/fuzz_files_libfuzzer \
+	@cd build-fuzz && ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1 ./tests/fuzz/fuzz_files_libfuzzer \
 	    -max_len=65536 -timeout=10 -rss_limit_mb=2048 $(ARGS) corpus ../tests/data
 
 gen-diff: | $(VENV)/.ember-dev  ## what a change of rows or generator does to the generated code (ARGS="--base main")

@@ -33,13 +33,12 @@ def find_global(module, name):
     """Ember's object for a name of PyTorch's modules; None for other modules."""
     if module != "torch" and not module.startswith("torch."):
         return None
-    import importlib
     refuse_missing(module, name)
     own = "ember" + module[len("torch"):]
     if own == "ember.cuda" and name.endswith("Storage"):
         own = "ember"  # storages of another device: where they go is map_location's matter
     try:
-        value = importlib.import_module(own)
+        value = _import(own)
         for part in name.split("."):
             value = getattr(value, part)
         return value
@@ -48,6 +47,18 @@ def find_global(module, name):
         if found is not None:
             return found
         raise AttributeError(f"Can't get attribute '{name}' of module '{module}': Ember does not have it") from None
+
+
+def _import(name):
+    """A module, or what stands for one (_C._nn is an attribute of _C)."""
+    import importlib
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        parent, _, last = name.rpartition(".")
+        if not parent:
+            raise
+        return getattr(_import(parent), last)
 
 
 def _elsewhere(own, name):

@@ -4,6 +4,7 @@ import os
 import pickle
 import subprocess
 import sys
+import warnings
 import zipfile
 
 import ember as torch
@@ -364,6 +365,26 @@ def test_pytorch_reads_what_ember_writes(tmp_path):
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.startswith("read 9"), done.stdout
+
+
+def test_whole_modules_and_optimizers(tmp_path):
+    import modules
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        modules.write(torch, tmp_path)
+        assert modules.read(torch, tmp_path) >= 20
+
+
+@pytest.mark.skipif(not ORACLE, reason="EMBER_ORACLE (a Python with PyTorch) is not set; tests/data stands in")
+@pytest.mark.parametrize("writer", ["torch", "ember"])
+def test_whole_modules_and_optimizers_both_ways(writer, tmp_path):
+    env = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "LD_PRELOAD")}
+    python = {"torch": (ORACLE, env), "ember": (sys.executable, os.environ)}
+    for name, what in ((writer, "write"), ({"torch": "ember", "ember": "torch"}[writer], "read")):
+        command, environment = python[name]
+        done = subprocess.run([command, os.path.join(os.path.dirname(__file__), "modules.py"), name, str(tmp_path), what],
+                              env=environment, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, (name, what, done.stderr[-2000:])
 
 
 def test_nothing_here_imports_numpy():

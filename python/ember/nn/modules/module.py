@@ -20,6 +20,10 @@ __all__ = ["Module", "register_module_forward_pre_hook", "register_module_forwar
 
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 
+# Pickles of modules with hooks name this class; the place and the name are PyTorch's.
+_WrappedHook = WrappedHook
+WrappedHook.__module__, WrappedHook.__name__, WrappedHook.__qualname__ = __name__, "_WrappedHook", "_WrappedHook"
+
 # The registries themselves never change; bound here, each call of a module finds them quickly.
 _global_forward_hooks = _g.forward_hooks
 _global_forward_pre_hooks = _g.forward_pre_hooks
