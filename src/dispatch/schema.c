@@ -14,6 +14,7 @@ typedef struct parser {
   em_arg args[MAX_ARGS];
   uint8_t rets[MAX_RETS];
   int nargs, nrets;
+  bool fresh;  // some result is not one of the arguments
   bool written;  // some argument is (a!)
 } parser;
 
@@ -210,6 +211,7 @@ static em_status returns(parser *p) {
     if (p->nrets == MAX_RETS) return bad(p, "at most 16 results");
     EM_PASS(type(p, &a));
     p->rets[p->nrets++] = a.type;
+    if (!(a.flags & (EM_ARG_MUTATED | EM_ARG_ALIASED))) p->fresh = true;
     blanks(p);
     if (isalpha((unsigned char)*p->at)) {
       char *name;
@@ -246,7 +248,7 @@ static em_status assemble(parser *p, char *ns, char *name, char *overload, em_op
   op->ret_types = rets;
   for (int i = 0; i < p->nargs; i++) {
     if (args[i].flags & EM_ARG_OUT) op->variant = EM_OUT;
-    else if ((args[i].flags & EM_ARG_MUTATED) && op->variant != EM_OUT) op->variant = EM_INPLACE;
+    else if ((args[i].flags & EM_ARG_MUTATED) && op->variant != EM_OUT && !p->fresh) op->variant = EM_INPLACE;
   }
   if (op->variant == EM_OUT) op->flags |= EM_OP_OUT;
   if (op->variant == EM_INPLACE) op->flags |= EM_OP_INPLACE;

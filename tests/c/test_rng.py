@@ -8,8 +8,9 @@ import subprocess
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+GEN = os.path.join(os.environ.get('EMBER_BUILD', ROOT / 'build'), 'gen')
 FLAGS = ('-std=gnu11 -O2 -Wall -Wextra -Werror -Wno-unused-parameter -fwrapv -ffp-contract=off -fopenmp-simd '
-         '-fno-math-errno -fno-trapping-math -D_GNU_SOURCE -Isrc').split()
+         '-fno-math-errno -fno-trapping-math -D_GNU_SOURCE -Isrc -Iinclude').split() + ['-I' + GEN]
 SOURCES = ['src/core/rng.c', 'src/core/rng_fill.c', 'tests/c/rng_standalone.c']
 
 

@@ -16,9 +16,11 @@ mpmath = pytest.importorskip("mpmath", reason="the references are checked agains
 
 HERE = Path(__file__).resolve().parent
 CPU = HERE.parents[1] / "src" / "backend" / "cpu"
+GEN = os.path.join(os.environ.get("EMBER_BUILD", HERE.parents[1] / "build"), "gen")
 CC = shlex.split(os.environ.get("CC", "gcc"))
 FLAGS = ["-std=gnu11", "-O3", "-Wall", "-Wextra", "-Werror", "-fno-math-errno", "-fno-trapping-math",
-         "-ffp-contract=off", "-fwrapv", "-fopenmp-simd", f"-I{CPU}"]
+         "-ffp-contract=off", "-fwrapv", "-fopenmp-simd", f"-I{CPU}",
+         f"-I{HERE.parents[1] / 'include'}", f"-I{GEN}"]
 ISA = {"baseline": [],
        "avx2": ["-mavx2", "-mfma", "-mf16c"],
        "avx512": ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mfma", "-mf16c",

@@ -47,13 +47,13 @@ def test_no_math_library_is_linked():
 
 
 def test_libraries_are_small(tmp_path):
-    """Under 8 MB together, stripped."""
+    """Under 12 MB together, stripped."""
     total = 0
     for path in (LIBEMBER, BRIDGE):
         stripped = tmp_path / os.path.basename(path)
         subprocess.run(["strip", "-o", str(stripped), path], check=True)
         total += stripped.stat().st_size
-    assert total < 8 << 20
+    assert total < 12 << 20
 
 
 def test_three_instruction_sets_are_inside():
