@@ -45,6 +45,27 @@ static PyObject *f_source_open(PyObject *Py_UNUSED(m), PyObject *args) {
   Py_DECREF(bytes);
   return st == EM_OK ? source_wrap(s) : file_error(st, error, path);
 }
+// _storage_from_file(path, shared, nbytes): a mapped file
+static PyObject *f_storage_from_file(PyObject *Py_UNUSED(m), PyObject *args) {
+  const char *path;
+  int shared;
+  long long n;
+  if (!PyArg_ParseTuple(args, "spL:_storage_from_file", &path, &shared, &n)) return NULL;
+  if (n < 0)
+    return PyErr_Format(PyExc_RuntimeError, "unable to mmap %lld bytes from file <%s>: Cannot allocate memory (12)", n, path);
+  em_source *s = NULL;
+  em_storage *made = NULL;
+  em_status st = em_source_map_bytes(path, shared, (uint64_t)n, &s);
+  if (st == EM_OK) {
+    st = em_source_window(s, 0, (uint64_t)n, &made);
+    em_source_release(s);
+  }
+  if (st != EM_OK) return em_py_raise(st);
+  made->flags |= EM_STORAGE_SHARED;  // as PyTorch says of every mapped file
+  PyObject *o = em_py_storage_of(made);
+  em_storage_release(made);
+  return o;
+}
 static PyObject *f_source_fd(PyObject *Py_UNUSED(m), PyObject *args) {
   int fd;
   unsigned long long start;
@@ -477,6 +498,7 @@ static PyObject *f_crc32(PyObject *Py_UNUSED(m), PyObject *args) {
 
 static PyMethodDef functions[] = {{"_source_open", f_source_open, METH_VARARGS, NULL},
                                   {"_source_fd", f_source_fd, METH_VARARGS, NULL},
+                                  {"_storage_from_file", f_storage_from_file, METH_VARARGS, NULL},
                                   {"_source_memory", f_source_memory, METH_VARARGS, NULL},
                                   {"_safetensors_write", f_safetensors_write, METH_VARARGS, NULL},
                                   {"_npy_read", f_npy_read, METH_VARARGS, NULL},

@@ -138,6 +138,17 @@ static PyObject *s_clone(PyObject *o, PyObject *Py_UNUSED(none)) {
   em_storage_release(s);
   return r;
 }
+static PyObject *s_from_file(PyObject *Py_UNUSED(none), PyObject *args, PyObject *kw) {
+  static char *names[] = {"filename", "shared", "nbytes", NULL};
+  const char *filename;
+  int shared = 0;
+  long long n = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kw, "s|pL:from_file", names, &filename, &shared, &n)) return NULL;
+  PyObject *files = PyImport_ImportModule("ember._C");  // files_py.c has it
+  PyObject *r = files == NULL ? NULL : PyObject_CallMethod(files, "_storage_from_file", "sOL", filename, shared ? Py_True : Py_False, n);
+  Py_XDECREF(files);
+  return r;
+}
 static Py_ssize_t s_length(PyObject *o) { return (Py_ssize_t)S(o)->nbytes; }
 static int byte_at(PyObject *o, PyObject *index, uint8_t **p) {
   int64_t i;
@@ -207,6 +218,7 @@ static PyMethodDef methods[] = {{"nbytes", s_nbytes, METH_NOARGS, NULL},
                                 {"copy_", (PyCFunction)(void *)s_copy, METH_FASTCALL, NULL},
                                 {"clone", s_clone, METH_NOARGS, NULL},
                                 {"tolist", s_tolist, METH_NOARGS, NULL},
+                                {"from_file", (PyCFunction)(void *)s_from_file, METH_VARARGS | METH_KEYWORDS | METH_STATIC, NULL},
                                 {NULL}};
 static PyGetSetDef getset[] = {{"device", s_device}, {"_cdata", s_cdata}, {NULL}};
 static PyObject *s_iter(PyObject *o) {

@@ -101,6 +101,7 @@ _FROM = {  # name: the module that has it
     "set_autocast_cpu_enabled": "amp.autocast_mode",
     "set_autocast_gpu_dtype": "amp.autocast_mode",
     "TypedStorage": "storage",
+    "from_file": "_files",
     "load": "serialization",
     "save": "serialization",
 }

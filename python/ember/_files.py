@@ -146,3 +146,15 @@ def swapped(storage, dtype):
 def storage_view(root, begin, end):
     """A storage over some bytes of another: old files knew such views. Shares the bytes."""
     return _C._source_memory(memoryview(root)[begin:end], "a view of a storage").storage(0, end - begin, True)
+
+
+def from_file(filename, shared=None, size=0, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    """A tensor of `size` elements over a mapped file. shared: writes change the file, which is made or made longer if need
+    be; otherwise they stay in this process."""
+    if not isinstance(filename, str):
+        raise TypeError(f"from_file(): argument 'filename' (position 1) must be str, not {type(filename).__name__}")
+    if device is not None and ember.device(device).type != "cpu":
+        raise NotImplementedError(f"Could not run 'aten::from_file' with arguments from the '{ember.device(device).type}' backend.")
+    dtype = ember.get_default_dtype() if dtype is None else dtype
+    storage = UntypedStorage.from_file(filename, bool(shared), size * dtype.itemsize)
+    return _C._window(storage, dtype, 0, (size,), (1,)).requires_grad_(requires_grad)

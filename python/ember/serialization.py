@@ -27,7 +27,7 @@ from ._weights_only import (UnpicklingError, add_safe_globals, clear_safe_global
 from . import _weights_only
 
 __all__ = ["save", "load", "LoadEndianness", "SourceChangeWarning", "StorageType", "add_safe_globals",
-           "clear_safe_globals", "default_restore_location", "get_crc32_options", "get_default_load_endianness",
+           "check_module_version_greater_or_equal", "clear_safe_globals", "default_restore_location", "get_crc32_options", "get_default_load_endianness",
            "get_default_mmap_options", "get_safe_globals", "get_unsafe_globals_in_checkpoint", "location_tag",
            "normalize_storage_type", "register_package", "safe_globals", "set_crc32_options",
            "set_default_load_endianness", "set_default_mmap_options", "skip_data", "storage_to_tensor_type"]
@@ -198,6 +198,20 @@ def _get_restore_location(map_location):
         result = map_location(storage, location)
         return default_restore_location(storage, location) if result is None else result
     return by_function
+
+
+def check_module_version_greater_or_equal(module, req_version_tuple, error_if_malformed=True):
+    """Whether module.__version__ is at least that version."""
+    try:
+        version = tuple(kind(part) for kind, part in zip(map(type, req_version_tuple), module.__version__.split(".")))
+        return version >= tuple(req_version_tuple)
+    except Exception as error:
+        message = (f"'{module.__name__}' module version string is malformed '{module.__version__}' and cannot be compared with "
+                   f"tuple {req_version_tuple!s}")
+        if error_if_malformed:
+            raise RuntimeError(message) from error
+        warnings.warn(message + ", but continuing assuming that requirement is met", stacklevel=2)
+        return True
 
 
 def normalize_storage_type(storage_type):

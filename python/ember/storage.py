@@ -91,6 +91,12 @@ class TypedStorage:
     def cpu(self):
         return self
 
+    @classmethod
+    def from_file(cls, filename, shared=False, size=0):
+        """`size` elements of a mapped file. shared: writes change the file, which is made or made longer if need be."""
+        storage = UntypedStorage.from_file(filename, shared, size * cls.dtype.itemsize)
+        return cls(wrap_storage=storage, dtype=cls.dtype)
+
     def resize_(self, size):
         self._untyped_storage.resize_(size * self.dtype.itemsize)
 

@@ -38,10 +38,10 @@ static em_status refuse(const char *path, int *error, int code) {
   return em_fail(EM_ERR_RUNTIME, "%s: '%s'", strerror(code), path);
 }
 // Opens a file that has a size; leaves fd in *fd.
-static em_status open_sized(const char *path, int *fd, uint64_t *size, int *error) {
+static em_status open_sized(const char *path, int flags, int *fd, uint64_t *size, int *error) {
   struct stat st;
   *error = 0;
-  if ((*fd = open(path, O_RDONLY | O_CLOEXEC)) < 0) return refuse(path, error, errno);
+  if ((*fd = open(path, flags | O_CLOEXEC, 0666)) < 0) return refuse(path, error, errno);
   int code = fstat(*fd, &st) < 0 ? errno : S_ISDIR(st.st_mode) ? EISDIR : S_ISREG(st.st_mode) ? 0 : ESPIPE;
   if (code != 0) {
     close(*fd);
@@ -56,7 +56,7 @@ em_status em_source_open(const char *path, em_source **out, int *error) {
   int fd;
   uint64_t size;
   em_source *s = NULL;
-  EM_PASS(open_sized(path, &fd, &size, error));
+  EM_PASS(open_sized(path, O_RDONLY, &fd, &size, error));
   em_status st = source_new(path, &s);
   if (st != EM_OK) {
     close(fd);
@@ -85,25 +85,22 @@ em_status em_source_open_fd(int fd, uint64_t start, const char *name, em_source 
   return EM_OK;
 }
 
-em_status em_source_map(const char *path, bool shared, em_source **out, int *error) {
-  int fd;
-  uint64_t size;
+// Takes fd.
+static em_status map_fd(int fd, const char *path, bool shared, uint64_t size, em_source **out, int *error) {
   em_source *s = NULL;
-  EM_PASS(open_sized(path, &fd, &size, error));
   em_status st = source_new(path, &s);
   if (st != EM_OK) goto fail;
-  s->size = size;
-  s->mapped = 1;
+  s->base = (const uint8_t *)"";
   if (size > 0) {
-    void *p = mmap(NULL, size, shared ? PROT_READ : PROT_READ | PROT_WRITE, shared ? MAP_SHARED : MAP_PRIVATE, fd, 0);
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, shared ? MAP_SHARED : MAP_PRIVATE, fd, 0);
     if (p == MAP_FAILED) {
-      s->mapped = 0;
-      st = refuse(path, error, errno);
-      goto fail;
+      *error = errno;
+      EM_FAIL(EM_ERR_RUNTIME, "unable to mmap %llu bytes from file <%s>: %s (%d)", (unsigned long long)size, path,
+              strerror(*error), *error);
     }
     s->base = p;
-  } else {
-    s->base = (const uint8_t *)"";
+    s->size = size;
+    s->mapped = 1;
   }
   close(fd);
   *out = s;
@@ -112,6 +109,33 @@ fail:
   close(fd);
   em_source_release(s);
   return st;
+}
+
+em_status em_source_map(const char *path, bool shared, em_source **out, int *error) {
+  int fd;
+  uint64_t size;
+  EM_PASS(open_sized(path, shared ? O_RDWR : O_RDONLY, &fd, &size, error));
+  return map_fd(fd, path, shared, size, out, error);
+}
+
+em_status em_source_map_bytes(const char *path, bool shared, uint64_t n, em_source **out) {
+  int fd, error = 0;
+  uint64_t size = 0;
+  em_status st = open_sized(path, shared ? O_RDWR | O_CREAT : O_RDONLY, &fd, &size, &error);
+  if (st != EM_OK)
+    return em_fail(EM_ERR_RUNTIME, "unable to open file <%s> in %s mode: %s (%d)", path, shared ? "read-write" : "read-only",
+                   strerror(error), error);
+  if (n > size && !shared) {
+    close(fd);
+    return em_fail(EM_ERR_RUNTIME, "file <%s> size <%llu> is smaller than the required mapping size <%llu>", path,
+                   (unsigned long long)size, (unsigned long long)n);
+  }
+  if (n > size && ftruncate(fd, (off_t)n) < 0) {
+    error = errno;
+    close(fd);
+    return em_fail(EM_ERR_RUNTIME, "unable to stretch file <%s> to the right size: %s (%d)", path, strerror(error), error);
+  }
+  return map_fd(fd, path, shared, n, out, &error);
 }
 
 em_status em_source_memory(const void *p, size_t n, const char *name, void (*release)(void *), void *context,

@@ -20,8 +20,10 @@ typedef struct em_source {
 // A file read in pieces. *error: errno when the system refused, 0 when something else is wrong.
 EM_PRIV em_status em_source_open(const char *path, em_source **out, int *error);
 EM_PRIV em_status em_source_open_fd(int fd, uint64_t start, const char *name, em_source **out);  // fd is duplicated
-// The whole file in memory, by the system's pager. Private: writes stay in this process.
+// The whole file in memory, by the system's pager. Private: writes stay in this process. Shared: they change the file.
 EM_PRIV em_status em_source_map(const char *path, bool shared, em_source **out, int *error);
+// The first n bytes of a file, mapped. Shared: the file is made, or made longer, if need be.
+EM_PRIV em_status em_source_map_bytes(const char *path, bool shared, uint64_t n, em_source **out);
 EM_PRIV em_status em_source_memory(const void *p, size_t n, const char *name, void (*release)(void *), void *context,
                                    em_source **out);
 EM_PRIV void em_source_free(em_source *s);

@@ -391,3 +391,43 @@ def test_nothing_here_imports_numpy():
     code = "import ember, io, sys; f = io.BytesIO(); ember.save(ember.ones(2), f); f.seek(0); ember.load(f); " \
            "import ember.safetensors, ember.io; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+# ---------------------------------------------------------------- mapped files
+def test_from_file(tmp_path):
+    path = str(tmp_path / "x.bin")
+    with open(path, "wb") as file:
+        file.write(bytes(range(16)))
+    assert torch.from_file(path, size=16, dtype=torch.uint8).tolist() == list(range(16))
+    assert torch.from_file(path, False, 4, dtype=torch.int32)[1].item() == 117835012
+    assert torch.from_file(path).tolist() == []
+    private = torch.from_file(path, size=16, dtype=torch.uint8)
+    private[0] = 99
+    assert open(path, "rb").read()[0] == 0
+    shared = torch.from_file(path, shared=True, size=20, dtype=torch.uint8)
+    shared[0], shared[19] = 99, 7
+    assert open(path, "rb").read() == b"c" + bytes(range(1, 16)) + b"\0\0\0\7"
+    new = str(tmp_path / "new.bin")
+    assert torch.from_file(new, shared=True, size=3, dtype=torch.int16).tolist() == [0, 0, 0] and os.path.getsize(new) == 6
+    storage = torch.UntypedStorage.from_file(path, False, 8)
+    assert storage.nbytes() == 8 and not storage.resizable() and storage.is_shared()
+    assert torch.FloatStorage.from_file(path, False, 2).size() == 2
+    for arguments, words in (((path, False, 100), f"file <{path}> size <20> is smaller than the required mapping size <400>"),
+                             (("/nofile", False, 1), "unable to open file </nofile> in read-only mode: No such file or directory"),
+                             ((path, False, -1), "unable to mmap -4 bytes")):
+        with pytest.raises(RuntimeError, match=words):
+            torch.from_file(*arguments)
+    with pytest.raises(TypeError, match=r"argument 'filename' \(position 1\) must be str, not PosixPath"):
+        torch.from_file(tmp_path / "x.bin", size=1)
+
+
+def test_shared_maps_of_checkpoints(tmp_path):
+    import mmap
+    path = tmp_path / "x.pt"
+    torch.save(torch.zeros(4), path)
+    with serialization.set_default_mmap_options(mmap.MAP_SHARED):
+        torch.load(path, mmap=True).fill_(3)
+        assert serialization.get_default_mmap_options() == mmap.MAP_SHARED
+    assert torch.load(path, mmap=True).tolist() == [3, 3, 3, 3]
+    with pytest.raises(ValueError, match="expected mmap.MAP_PRIVATE or mmap.MAP_SHARED, but got 5"):
+        serialization.set_default_mmap_options(5)

@@ -101,6 +101,9 @@ def _node_type(tree):
     return cls
 
 
+_get_node_type = _node_type
+
+
 def tree_is_leaf(tree, is_leaf=None):
     return is_leaf is not None and is_leaf(tree) or _node_type(tree) not in SUPPORTED_NODES
 
@@ -346,6 +349,14 @@ def tree_leaves(tree, is_leaf=None):
     return tree_flatten(tree, is_leaf)[0]
 
 
+def arg_tree_leaves(*args, **kwargs):
+    """The leaves of all arguments."""
+    leaves = []
+    for value in (*args, *kwargs.values()):
+        leaves += tree_leaves(value)
+    return leaves
+
+
 def tree_structure(tree, is_leaf=None):
     return tree_flatten(tree, is_leaf)[1]
 
@@ -499,6 +510,9 @@ def treespec_loads(serialized):
     if protocol != 1:
         raise ValueError(f"Unknown protocol {protocol}. Available protocols: [1]")
     return _loaded(data)
+
+
+pytree_to_str, str_to_pytree = treespec_dumps, treespec_loads
 
 
 class _Star:
