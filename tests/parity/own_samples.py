@@ -47,6 +47,8 @@ GROUPS = tuple("promotion." + k for k in BINARY) + (
     "own.nn",
     "own.nn_ulp",
     "own.nn_run",
+    "own.rnn",
+    "own.transformer",
     "own.autograd",
     "own.optim",
 )
