@@ -36,7 +36,7 @@ em_status check_mm(em_tensor *self, em_tensor *mat2, em_plan *p) {
 
 // f16 and bf16 products that oneDNN computes in f32 need room for that before they are scaled and rounded. Where the product is small
 // the kernel does not ask the library, and needs none.
-#define LIBRARY_WORK 262144
+#define LIBRARY_WORK 65536
 static size_t half_workspace(int dtype, int64_t m, int64_t n, int64_t k) {
   if (dtype != EM_F16 && dtype != EM_BF16) return 0;
   return (double)m * (double)n * (double)k < LIBRARY_WORK ? 0 : (size_t)m * (size_t)n * sizeof(float);

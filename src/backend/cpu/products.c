@@ -18,9 +18,10 @@ __attribute__((constructor)) static void choose_loops(void) { loops = EM_ISA_PIC
 
 // Products that cost less than a library's call does (multiplications).
 #define SMALL_WORK (32.0 * 32 * 32)
-#define LIBRARY_HALF_WORK 262144.0  // f16 and bf16: also the check's bound for workspace
+#define LIBRARY_HALF_WORK 65536.0   // f16 and bf16: also the check's bound for workspace
 #define PIECE_LEAST 1048576.0       // multiplications that are worth another thread
 #define PIECE_MOST 33554432.0
+#define PIECE_ONEDNN 33554432.0     // the same for oneDNN
 #define COLUMN_LEAST 131072.0       // the same for products with one column, which wait for memory
 #define PIECES 8                    // wanted of a product in between
 #define LONG_WORK 1e6               // worth giving the host's lock up
@@ -139,15 +140,17 @@ static void cut(gemm_run *r, double work) {
   const em_gemm *g = r->g;
   double most = work / PIECES;
   const double least = r->how == ROUTE_COLUMN ? COLUMN_LEAST : PIECE_LEAST;
-  most = most < least ? least : most > PIECE_MOST ? PIECE_MOST : most;
+  most = most < least ? least : most > PIECE_MOST && r->how != ROUTE_ONEDNN ? PIECE_MOST : most;
   r->rows = g->m;
   r->cols = g->n;
   if (r->how == ROUTE_LOOPS && work > PIECE_LEAST) {
     r->rows = r->rows < EM_GEMM_ROWS ? r->rows : EM_GEMM_ROWS;
     r->cols = r->cols < EM_GEMM_COLS ? r->cols : EM_GEMM_COLS;
   } else {
+    const bool columns = r->how == ROUTE_ONEDNN;  // which turns B about for each piece: only B is cut while it can be
+    if (columns && most < PIECE_ONEDNN) most = PIECE_ONEDNN;
     while ((double)r->rows * (double)r->cols * (double)g->k > most && (r->rows > 64 || r->cols > 64)) {
-      if (r->rows >= r->cols) r->rows = round_up((r->rows + 1) / 2, 16);
+      if (columns ? r->cols <= 64 : r->rows >= r->cols) r->rows = round_up((r->rows + 1) / 2, 16);
       else r->cols = round_up((r->cols + 1) / 2, 16);
     }
   }
