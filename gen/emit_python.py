@@ -1,12 +1,12 @@
 """emit_python.py: which operator names Python sees, and where; signatures for stubs and docs.
 
 The bridge's table-driven parser works from em_operator's argument tables; this file gives it, for each Python name, the
-overloads in PyTorch's order and the places (function, method, ember._C._nn, _linalg, _special).
+overloads in PyTorch's order and the places (function, method, ember._C._nn, _linalg, _special, _fft).
 """
 from emit_ops import head
 
-WHERE = {"function": 1, "method": 2, "nn": 4, "linalg": 8, "special": 16}
-MODULES = ("nn", "linalg", "special")  # `python_module:` names, modules of ember._C
+WHERE = {"function": 1, "method": 2, "nn": 4, "linalg": 8, "special": 16, "fft": 32}
+MODULES = ("nn", "linalg", "special", "fft")  # `python_module:` names, modules of ember._C
 
 
 def visible(op):
@@ -60,7 +60,7 @@ def emit(rows):
     h = (head("emit_python.py") + "#ifndef EMBER_GEN_PYTHON_H\n#define EMBER_GEN_PYTHON_H\n"
          "#include <stddef.h>\n#include \"dispatch/operator.h\"\n"
          "// One Python-visible name in one place: 1 function of the module, 2 method of Tensor,\n"
-         "// 4, 8, 16 function of _C._nn, _linalg, _special.\n"
+         "// 4, 8, 16, 32 function of _C._nn, _linalg, _special, _fft.\n"
          "typedef struct em_py_function {\n  const char *name;\n  em_operator *const *overloads;  // in the order in which they are tried\n"
          "  int n;\n  int where;\n} em_py_function;\nextern const em_py_function em_py_functions[];\n"
          "extern const size_t em_py_function_count;\n#endif\n")

@@ -125,7 +125,7 @@ int em_py_int_list(PyObject *o, em_py_frame *f, em_ints *out);
 
 // ---------------------------------------------------------------- calls (signature.c, parser.c, function.c)
 // Where a name is seen (em_py_function.where, from the generator).
-enum { EM_PY_FUNCTION = 1, EM_PY_METHOD = 2, EM_PY_NN = 4, EM_PY_LINALG = 8, EM_PY_SPECIAL = 16 };
+enum { EM_PY_FUNCTION = 1, EM_PY_METHOD = 2, EM_PY_NN = 4, EM_PY_LINALG = 8, EM_PY_SPECIAL = 16, EM_PY_FFT = 32 };
 
 // A parameter as Python sees it.
 enum { EM_PARAM_ARG, EM_PARAM_OUT, EM_PARAM_REQUIRES_GRAD };

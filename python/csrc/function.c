@@ -13,7 +13,8 @@ static struct {
   PyObject *module;
 } homes[] = {{EM_PY_NN, "_nn", "ember._C._nn", NULL},
              {EM_PY_LINALG, "_linalg", "ember._C._linalg", NULL},
-             {EM_PY_SPECIAL, "_special", "ember._C._special", NULL}};
+             {EM_PY_SPECIAL, "_special", "ember._C._special", NULL},
+             {EM_PY_FFT, "_fft", "ember._C._fft", NULL}};
 static PyObject *home_module(int where) {
   for (size_t i = 0; i < sizeof homes / sizeof *homes; i++)
     if (homes[i].where == where) return homes[i].module;

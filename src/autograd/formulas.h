@@ -140,4 +140,9 @@ EM_PRIV em_status formula_attention(em_tensor *grad, em_tensor *query, em_tensor
                                     em_opt_double scale, em_bools mask, em_tensor **g_query, em_tensor **g_key,
                                     em_tensor **g_value);
 EM_PRIV em_status formula_pack_rows(em_tensor *grad, em_tensor *batch_sizes, bool batch_first, em_tensor **out);
+
+// --- Fourier transforms (formulas_fft.c)
+EM_PRIV em_status formula_fft_r2c(em_tensor *grad, em_ints dim, int64_t normalization, bool onesided, em_ints sizes,
+                                  em_tensor **out);
+EM_PRIV em_status formula_fft_c2r(em_tensor *grad, em_ints dim, int64_t normalization, em_tensor **out);
 #endif

@@ -144,10 +144,13 @@ static em_status check_size(em_ints size) {
   char a[256];
   if (size.n != 4 && size.n != 5)
     return em_fail(EM_ERR_RUNTIME, "AffineGridGenerator needs 4d (spatial) or 5d (volumetric) inputs.");
+  int64_t base[5] = {size.p[0]};
+  for (int64_t k = 2; k < size.n; k++) base[k - 1] = size.p[k];
+  base[size.n - 1] = size.n - 1;
   for (int64_t k = 0; k < size.n; k++)
-    if (size.p[k] < 0)
-      return em_fail(EM_ERR_RUNTIME, "Trying to create tensor with negative dimension %lld: %s", (long long)size.p[k],
-                     em_shape_format((int)size.n, size.p, a, sizeof a));
+    if (base[k] < 0)
+      return em_fail(EM_ERR_RUNTIME, "Trying to create tensor with negative dimension %lld: %s", (long long)base[k],
+                     em_shape_format((int)size.n, base, a, sizeof a));
   return EM_OK;
 }
 em_status c_affine_grid_generator(em_tensor *theta, em_ints size, bool align, em_tensor **out) {

@@ -29,6 +29,8 @@ RESULTS = {
     "truth": lambda d: "uint8" if d == "uint8" else "bool",
     "double": lambda d: "complex128" if kind(d) == "complex" else "float64",
     "complex": lambda d: {"float32": "complex64", "float64": "complex128"}.get(d, d),
+    "wide_complex": lambda d: d if kind(d) == "complex" else "complex128" if d == "float64" else "complex64",
+    "wide_real": lambda d: "float64" if d in ("float64", "complex128") else "float32",
     "statistic": lambda d: d if d == "float64" else "float32",
     "int_of_bool": lambda d: "int64" if d == "bool" else d,
     "int_of_integral": lambda d: "int64" if kind(d) in ("bool", "int") else d,

@@ -102,7 +102,7 @@ def wrong(shape):
 
 @pytest.mark.parametrize("name", SOUND_OUT)
 def test_out_of_wrong_shape_is_resized_with_a_warning(name):
-    dtype = next(d for d in ("float32", "int64", "bool") if cases([name], [d]))
+    dtype = next(d for d in ("float32", "int64", "bool", "complex64") if cases([name], [d]))
     sample = samples(name, dtype)[0]
     args, kwargs = tensors(sample, dtype)
     want = flat(operator(name)(*args, **kwargs))
@@ -134,7 +134,7 @@ IN_OUTS_DTYPE = {n for n in SOUND_OUT if n.split(".")[0] in ("sum", "prod", "mea
 @pytest.mark.parametrize("name", [n for n in SOUND_OUT if not n.startswith(FACTORIES) and n not in IN_OUTS_DTYPE])
 def test_out_of_another_dtype(name):
     """It is cast when PyTorch's categories allow it and the operator casts at all; otherwise nothing is written."""
-    dtype = next(d for d in ("float32", "int64", "bool") if cases([name], [d]))
+    dtype = next(d for d in ("float32", "int64", "bool", "complex64") if cases([name], [d]))
     args, kwargs = tensors(samples(name, dtype)[0], dtype)
     want = flat(operator(name)(*args, **kwargs))
     for other in ("int32", "float64", "complex128"):

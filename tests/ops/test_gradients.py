@@ -4,7 +4,7 @@ from sampling import PRESENT, dtypes_of, gradients_of, samples, writes_first
 from subject import FULL, flat, map_args, operator, torch
 from table import GROUPS
 
-DRAWN = {entry.name for entry in GROUPS["drawn"]}
+DRAWN = {entry.name for entry in GROUPS["drawn"] + GROUPS["dropouts"]}
 SAMPLES = 99 if FULL else 2  # samples an operator
 # Linear in the only input that has a gradient.
 FIRST_ORDER_ONLY = {"nll_loss_backward", "nll_loss2d_backward", "embedding_dense_backward"}

@@ -69,7 +69,7 @@ def test_meta_refuses_shapes_that_are_in_the_data(name):
         run(name, samples(name, "float32")[0], "float32", to_meta)
 
 
-@pytest.mark.parametrize("name", [n for n in PRESENT if writes_first(n)])
+@pytest.mark.parametrize("name", [n for n in PRESENT if writes_first(n) and "alpha_dropout" not in n])  # writes twice
 def test_meta_inplace_bumps_the_version(name):
     args, kwargs = tensors(samples(name, "float32")[0], "float32", to_meta)
     before = args[0]._version

@@ -1,6 +1,5 @@
 """The functions behind the layers. Signatures and defaults are those of torch.nn.functional."""
 
-import math
 import warnings
 
 import ember
@@ -12,6 +11,7 @@ from ._attention import (_canonical_mask, _in_projection, _in_projection_packed,
                          _none_or_dtype, multi_head_attention_forward, scaled_dot_product_attention)
 from ._norm import vector_norm
 from ._normalization import *  # noqa: F403
+from ._dropout import *  # noqa: F401, F403
 from ._pooling import *  # noqa: F401, F403
 from ._resample import *  # noqa: F401, F403
 
@@ -259,63 +259,6 @@ def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
     if dim is None:
         dim = _implicit_softmax_dim("log_softmax", input.dim(), _stacklevel)
     return input.log_softmax(dim) if dtype is None else input.log_softmax(dim, dtype=dtype)
-
-
-# ---- dropout -------------------------------------------------------------------------------------------------
-
-
-def _check_probability(p):
-    if p < 0.0 or p > 1.0:
-        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-
-
-def dropout(input, p=0.5, training=True, inplace=False):
-    """In training: zeroes elements with probability p and scales the rest by 1 / (1 - p)."""
-    if has_torch_function_unary(input):
-        return handle_torch_function(dropout, (input,), input, p=p, training=training, inplace=inplace)
-    _check_probability(p)
-    return ember.dropout_(input, p, training) if inplace else ember.dropout(input, p, training)
-
-
-def alpha_dropout(input, p=0.5, training=False, inplace=False):
-    """Dropout that keeps mean and variance of a SELU network."""
-    if has_torch_function_unary(input):
-        return handle_torch_function(alpha_dropout, (input,), input, p=p, training=training, inplace=inplace)
-    _check_probability(p)
-    if p == 0 or not training or input.numel() == 0:
-        return input
-    if p == 1:
-        return input.mul_(0) if inplace else input * 0
-    alpha = 1.7580993408473766  # Minus the value that SELU tends to.
-    a = 1.0 / math.sqrt((alpha * alpha * p + 1) * (1 - p))
-    noise = ember.empty_like(input).bernoulli_(1 - p)
-    shift = noise.add(-1).mul_(alpha * a).add_(alpha * a * p)
-    noise.mul_(a)
-    return input.mul_(noise).add_(shift) if inplace else input * noise + shift
-
-
-def dropout1d(input, p=0.5, training=True, inplace=False):
-    """Dropout of whole channels of (N, C, L) or (C, L)."""
-    if has_torch_function_unary(input):
-        return handle_torch_function(dropout1d, (input,), input, p=p, training=training, inplace=inplace)
-    _check_probability(p)
-    ndim = input.dim()
-    if ndim not in (2, 3):
-        raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a {ndim}D input. Note that dropout1d "
-                           "exists to provide channel-wise dropout on inputs with 1 spatial dimension, a channel "
-                           "dimension, and an optional batch dimension (i.e. 2D or 3D inputs).")
-    if ndim == 2:
-        input = input.unsqueeze_(0) if inplace else input.unsqueeze(0)
-    if p != 0 and training and input.numel() != 0:
-        if p == 1:
-            noise = 0
-        else:
-            noise = ember.empty((input.size(0), input.size(1), 1), dtype=input.dtype, device=input.device)
-            noise.bernoulli_(1 - p).div_(1 - p)
-        input = input.mul_(noise) if inplace else input * noise
-    if ndim == 2:
-        input = input.squeeze_(0) if inplace else input.squeeze(0)
-    return input
 
 
 # ---- look-up and normalisation -------------------------------------------------------------------------------

@@ -1,0 +1,346 @@
+// fft.c: Fourier transforms dim by dim. A length is taken apart into factors 4, 2, 3, 5 and primes up to 31; one with a larger
+// prime becomes a convolution of twice its length (Bluestein), computed in double. Lines go through dense buffers.
+#include <math.h>
+#include <string.h>
+#include "../../core/threads.h"
+#include "fft_loops.h"
+#include "gen_ops.h"
+
+EM_ISA_DECLARE(const em_fft_fns, em_priv_fft, [2]);
+static const em_fft_fns *table;
+__attribute__((constructor)) static void pick(void) { table = EM_ISA_PICK(em_priv_fft); }
+
+// --- plans
+typedef struct transform {
+  em_fft_plan plan;   // of n, or of the convolution's length
+  const em_fft_fns *fns;
+  bool wide, chirped;
+  int64_t n, lanes, length;
+  void *tables, *chirp[2], *kernel[2];  // chirp: n x lanes, kernel: length x lanes
+  size_t bytes, item;
+} transform;
+
+static int64_t factors_of(int64_t n, int *factors, int *count) {  // what is left: 1, or a part that has no pass
+  *count = 0;
+  while (n % 4 == 0) {
+    factors[(*count)++] = 4;
+    n /= 4;
+  }
+  for (int p = 2; p <= EM_FFT_LARGEST; p++)
+    while (n % p == 0) {
+      factors[(*count)++] = p;
+      n /= p;
+    }
+  return n;
+}
+static void put(const transform *t, void *at, int64_t i, double v) {
+  if (t->wide) ((double *)at)[i] = v;
+  else ((float *)at)[i] = (float)v;
+}
+// exp(-2 pi i k / n) for any k, from two short tables.
+typedef struct roots { int64_t n, step; double *low, *high; } roots;
+static size_t root_bytes(int64_t n) {
+  const int64_t step = (int64_t)sqrt((double)n) + 1;
+  return sizeof(double) * 2 * (size_t)(step + n / step + 1);
+}
+static void make_roots(roots *r, int64_t n, void *memory) {
+  r->n = n;
+  r->step = (int64_t)sqrt((double)n) + 1;
+  r->low = memory;
+  r->high = r->low + 2 * r->step;
+  const double turn = -2 * 3.14159265358979323846 / (double)n;
+  for (int64_t k = 0; k < r->step; k++) {
+    r->low[2 * k] = cos(turn * (double)k);
+    r->low[2 * k + 1] = sin(turn * (double)k);
+  }
+  for (int64_t k = 0; k <= n / r->step; k++) {
+    r->high[2 * k] = cos(turn * (double)(k * r->step));
+    r->high[2 * k + 1] = sin(turn * (double)(k * r->step));
+  }
+}
+static void root(const roots *r, int64_t k, double *re, double *im) {
+  const double *a = r->high + 2 * (k / r->step), *b = r->low + 2 * (k % r->step);
+  *re = a[0] * b[0] - a[1] * b[1];
+  *im = a[0] * b[1] + a[1] * b[0];
+}
+static size_t stage_items(int64_t n, const int *factors, int count, int64_t lanes) {
+  size_t items = 0;
+  for (int k = 0; k < count; k++) {
+    n /= factors[k];
+    items += 2 * ((size_t)(factors[k] - 1) * (size_t)(n * lanes) + (size_t)factors[k]);
+  }
+  return items;
+}
+static char *make_stages(transform *t, const int *factors, int count, const roots *r, char *at) {
+  em_fft_plan *p = &t->plan;
+  int64_t l1 = 1;
+  p->n = t->length;
+  p->lanes = t->lanes;
+  p->stages = count;
+  for (int k = 0; k < count; k++) {
+    const int radix = factors[k];
+    const int64_t ido = t->length / (l1 * radix), n = (radix - 1) * ido * t->lanes;
+    void *part[4];
+    for (int i = 0; i < 4; i++) {
+      part[i] = at;
+      at += (size_t)(i < 2 ? n : radix) * t->item;
+    }
+    p->stage[k] = (em_fft_stage){radix, ido, l1, part[0], part[1], part[2], part[3]};
+    for (int64_t q = 1; q < radix; q++)
+      for (int64_t i = 0; i < ido; i++) {
+        double re, im;
+        root(r, i * q * l1, &re, &im);
+        for (int64_t v = 0; v < t->lanes; v++) {
+          put(t, part[0], ((q - 1) * ido + i) * t->lanes + v, re);
+          put(t, part[1], ((q - 1) * ido + i) * t->lanes + v, im);
+        }
+      }
+    for (int64_t q = 0; q < radix; q++) {
+      put(t, part[2], q, cos(-2 * 3.14159265358979323846 * (double)q / radix));
+      put(t, part[3], q, sin(-2 * 3.14159265358979323846 * (double)q / radix));
+    }
+    l1 *= radix;
+  }
+  return at;
+}
+// exp(-pi i k^2 / n), and the transform of its conjugate wrapped around the convolution's length.
+static em_status make_chirp(transform *t) {
+  const int64_t n = t->n, m = t->length, lanes = t->lanes;
+  const size_t size = (size_t)(m * lanes) * sizeof(double);
+  double *re = t->kernel[0], *im = t->kernel[1], *scratch = em_alloc(2 * size);
+  if (scratch == NULL) return EM_NOMEM(2 * size);
+  memset(re, 0, size);
+  memset(im, 0, size);
+  int64_t square = 0;  // k^2 modulo 2n
+  for (int64_t k = 0; k < n; k++) {
+    const double angle = 3.14159265358979323846 * (double)square / (double)n, c = cos(angle), s = sin(angle);
+    square = (square + 2 * k + 1) % (2 * n);
+    for (int64_t v = 0; v < lanes; v++) {
+      ((double *)t->chirp[0])[k * lanes + v] = c;
+      ((double *)t->chirp[1])[k * lanes + v] = -s;
+      re[k * lanes + v] = c / (double)m;
+      im[k * lanes + v] = s / (double)m;
+      if (k > 0) {
+        re[(m - k) * lanes + v] = c / (double)m;
+        im[(m - k) * lanes + v] = s / (double)m;
+      }
+    }
+  }
+  t->fns->run(&t->plan, re, im, scratch, scratch + m * lanes);
+  em_free(scratch, 2 * size);
+  return EM_OK;
+}
+static void transform_free(transform *t) {
+  if (t->tables != NULL) em_free(t->tables, t->bytes);
+  t->tables = NULL;
+}
+static em_status transform_make(transform *t, int64_t n, int64_t lines, bool wide) {
+  int factors[EM_FFT_STAGES], count;
+  *t = (transform){.n = n, .length = n, .lanes = lines >= 8 && n <= 4096 ? 8 : 1};
+  t->chirped = factors_of(n, factors, &count) > 1;
+  if (n > INT64_MAX / 1024) return EM_NOMEM(INT64_MAX);
+  if (t->chirped) {
+    t->length = 1;
+    while (t->length < 2 * n - 1) t->length *= 2;
+    factors_of(t->length, factors, &count);
+  }
+  t->wide = wide || t->chirped;
+  t->item = t->wide ? sizeof(double) : sizeof(float);
+  t->fns = &table[t->wide];
+  const size_t stages = stage_items(t->length, factors, count, t->lanes) * t->item;
+  const size_t chirps = t->chirped ? 2 * (size_t)((n + t->length) * t->lanes) * sizeof(double) : 0;
+  const size_t rounded = (stages + 63) / 64 * 64;
+  t->bytes = rounded + chirps + 64;
+  t->tables = em_alloc(t->bytes);
+  if (t->tables == NULL) return EM_NOMEM(t->bytes);
+  const size_t rb = root_bytes(t->length);
+  void *memory = em_alloc(rb);
+  em_status st = memory == NULL ? EM_NOMEM(rb) : EM_OK;
+  if (st == EM_OK) {
+    roots r;
+    make_roots(&r, t->length, memory);
+    make_stages(t, factors, count, &r, t->tables);
+    em_free(memory, rb);
+  }
+  if (st == EM_OK && t->chirped) {
+    double *at = (double *)(void *)((char *)t->tables + rounded);
+    t->chirp[0] = at;
+    t->chirp[1] = at + n * t->lanes;
+    t->kernel[0] = at + 2 * n * t->lanes;
+    t->kernel[1] = at + 2 * n * t->lanes + t->length * t->lanes;
+    st = make_chirp(t);
+  }
+  if (st != EM_OK) transform_free(t);
+  return st;
+}
+// n x lanes numbers in b[0] (real) and b[1] (imaginary), transformed; b[2] and b[3] are scratch. All are as long as `length`.
+static void transform_run(const transform *t, char *const *b) {
+  if (!t->chirped) {
+    t->fns->run(&t->plan, b[0], b[1], b[2], b[3]);
+    return;
+  }
+  const int64_t used = t->n * t->lanes, all = t->length * t->lanes;
+  t->fns->multiply(b[0], b[1], t->chirp[0], t->chirp[1], used);
+  memset(b[0] + (size_t)used * t->item, 0, (size_t)(all - used) * t->item);
+  memset(b[1] + (size_t)used * t->item, 0, (size_t)(all - used) * t->item);
+  t->fns->run(&t->plan, b[0], b[1], b[2], b[3]);
+  t->fns->multiply(b[0], b[1], t->kernel[0], t->kernel[1], all);
+  t->fns->run(&t->plan, b[1], b[0], b[2], b[3]);  // parts exchanged: backwards
+  t->fns->multiply(b[0], b[1], t->chirp[0], t->chirp[1], used);
+}
+
+// --- lines of tensors
+enum { COMPLEX, FROM_REAL, TO_REAL };
+typedef struct job {
+  const transform *t;
+  int kind, ndim, dim;
+  bool forward, wide;              // wide: elements are double
+  double scale;
+  const em_tensor *from, *to;
+  const char *in;
+  char *out;
+  int64_t outputs, lines;          // elements written to a line
+} job;
+// Where line l begins in both tensors, in elements.
+static void line_at(const job *j, int64_t l, int64_t *in, int64_t *out) {
+  *in = *out = 0;
+  for (int d = j->ndim - 1; d >= 0; d--) {
+    if (d == j->dim) continue;
+    const int64_t i = l % j->to->sizes[d];
+    l /= j->to->sizes[d];
+    *in += i * j->from->strides[d];
+    *out += i * j->to->strides[d];
+  }
+}
+// The buffers' parts that play real and imaginary: exchanged for a backward transform.
+#define LINES(T, S)                                                                                                \
+  static void load_##T##_##S(const job *j, int64_t at, int64_t v, S *re, S *im) {                                  \
+    const int64_t step = j->from->strides[j->dim], n = j->t->n, lanes = j->t->lanes;                               \
+    const T *x = (const T *)(const void *)j->in;                                                                   \
+    if (j->kind == FROM_REAL) {                                                                                    \
+      for (int64_t i = 0; i < n; i++) {                                                                            \
+        re[i * lanes + v] = (S)x[at + i * step];                                                                   \
+        im[i * lanes + v] = 0;                                                                                     \
+      }                                                                                                            \
+      return;                                                                                                      \
+    }                                                                                                              \
+    const int64_t have = j->kind == TO_REAL ? n / 2 + 1 : n;                                                       \
+    for (int64_t i = 0; i < have; i++) {                                                                           \
+      re[i * lanes + v] = (S)x[2 * (at + i * step)];                                                               \
+      im[i * lanes + v] = (S)x[2 * (at + i * step) + 1];                                                           \
+    }                                                                                                              \
+    for (int64_t i = have; i < n; i++) { /* the other half mirrors the first */                                    \
+      re[i * lanes + v] = re[(n - i) * lanes + v];                                                                 \
+      im[i * lanes + v] = -im[(n - i) * lanes + v];                                                                \
+    }                                                                                                              \
+  }                                                                                                                \
+  static void store_##T##_##S(const job *j, int64_t at, int64_t v, const S *re, const S *im) {                     \
+    const int64_t step = j->to->strides[j->dim], lanes = j->t->lanes;                                              \
+    const S scale = (S)j->scale;                                                                                   \
+    T *y = (T *)(void *)j->out;                                                                                    \
+    for (int64_t i = 0; i < j->outputs; i++) {                                                                     \
+      if (j->kind == TO_REAL) {                                                                                    \
+        y[at + i * step] = (T)(re[i * lanes + v] * scale);                                                         \
+      } else {                                                                                                     \
+        y[2 * (at + i * step)] = (T)(re[i * lanes + v] * scale);                                                   \
+        y[2 * (at + i * step) + 1] = (T)(im[i * lanes + v] * scale);                                               \
+      }                                                                                                            \
+    }                                                                                                              \
+  }
+LINES(float, float)
+LINES(float, double)
+LINES(double, double)
+static void load(const job *j, int64_t at, int64_t v, void *re, void *im) {
+  if (j->wide) load_double_double(j, at, v, re, im);
+  else if (j->t->wide) load_float_double(j, at, v, re, im);
+  else load_float_float(j, at, v, re, im);
+}
+static void store(const job *j, int64_t at, int64_t v, const void *re, const void *im) {
+  if (j->wide) store_double_double(j, at, v, re, im);
+  else if (j->t->wide) store_float_double(j, at, v, re, im);
+  else store_float_float(j, at, v, re, im);
+}
+static em_status groups(void *context, int64_t begin, int64_t end) {
+  const job *j = context;
+  const transform *t = j->t;
+  const size_t part = ((size_t)(t->length * t->lanes) * t->item + 63) / 64 * 64, bytes = 4 * part;
+  char *memory = em_alloc(bytes);
+  if (memory == NULL) return EM_NOMEM(bytes);
+  char *b[4] = {memory, memory + part, memory + 2 * part, memory + 3 * part};
+  void *re = j->forward ? b[0] : b[1], *im = j->forward ? b[1] : b[0];
+  memset(memory, 0, 2 * part);
+  for (int64_t g = begin; g < end; g++) {
+    const int64_t first = g * t->lanes, n = j->lines - first < t->lanes ? j->lines - first : t->lanes;
+    int64_t in[8], out[8];
+    for (int64_t v = 0; v < n; v++) {
+      line_at(j, first + v, &in[v], &out[v]);
+      load(j, in[v], v, re, im);
+    }
+    transform_run(t, b);
+    for (int64_t v = 0; v < n; v++) store(j, out[v], v, re, im);
+  }
+  em_free(memory, bytes);
+  return EM_OK;
+}
+// Lines of `from` along dim to lines of `to`: n points each.
+static em_status along(int kind, em_tensor *from, em_tensor *to, int dim, int64_t n, bool forward, double scale) {
+  if (to->numel == 0) return EM_OK;
+  transform t;
+  job j = {.t = &t, .kind = kind, .ndim = to->ndim, .dim = dim, .forward = forward, .scale = scale, .from = from,
+           .to = to, .in = em_tensor_data(from), .out = em_tensor_data(to), .outputs = to->sizes[dim],
+           .lines = to->numel / to->sizes[dim]};
+  j.wide = to->dtype == EM_F64 || to->dtype == EM_C128;
+  EM_PASS(transform_make(&t, n, j.lines, j.wide));
+  const int64_t many = (j.lines + t.lanes - 1) / t.lanes, cost = t.length * t.lanes * (t.chirped ? 16 : 8);
+  void *token = em_priv_begin_long(many > EM_LONG_NUMEL / cost);
+  em_status st = em_threads_for(many, EM_LONG_NUMEL / 2 / cost + 1, groups, &j);
+  em_priv_end_long(token);
+  transform_free(&t);
+  return st;
+}
+static double scale_of(const em_tensor *signal, em_ints dim, int64_t last, int64_t normalization) {
+  double n = 1;
+  for (int64_t k = 0; k < dim.n; k++) {
+    const int64_t d = dim.p[k] < 0 ? dim.p[k] + signal->ndim : dim.p[k];
+    n *= (double)(k == dim.n - 1 && last > 0 ? last : signal->sizes[d]);
+  }
+  return normalization == 1 ? 1 / sqrt(n) : normalization == 2 ? 1 / n : 1;
+}
+static int dim_at(const em_tensor *t, em_ints dim, int64_t k) {
+  return (int)(dim.p[k] < 0 ? dim.p[k] + t->ndim : dim.p[k]);
+}
+// The first n dims of the list, the last of them first; the scale goes to the one that ends.
+static em_status several(em_tensor *from, em_tensor *to, em_ints dim, int64_t n, bool forward, double scale) {
+  for (int64_t k = n - 1; k >= 0; k--) {
+    const int d = dim_at(to, dim, k);
+    EM_PASS(along(COMPLEX, from, to, d, to->sizes[d], forward, k == 0 ? scale : 1));
+    from = to;
+  }
+  return EM_OK;
+}
+em_status k_cpu_fft_c2c(em_plan *p, em_tensor *self, em_ints dim, int64_t normalization, bool forward, em_tensor *out) {
+  (void)p;
+  if (dim.n == 0) return em_copy_into(out, self);
+  return several(self, out, dim, dim.n, forward, scale_of(self, dim, 0, normalization));
+}
+em_status k_cpu_fft_r2c(em_plan *p, em_tensor *self, em_ints dim, int64_t normalization, bool onesided,
+                        em_tensor *out) {
+  (void)p, (void)onesided;
+  const double scale = scale_of(self, dim, 0, normalization);
+  const int last = dim_at(self, dim, dim.n - 1);
+  EM_PASS(along(FROM_REAL, self, out, last, self->sizes[last], true, dim.n == 1 ? scale : 1));
+  return several(out, out, dim, dim.n - 1, true, scale);
+}
+em_status k_cpu_fft_c2r(em_plan *p, em_tensor *self, em_ints dim, int64_t normalization, int64_t last_dim_size,
+                        em_tensor *out) {
+  (void)p;
+  const double scale = scale_of(self, dim, last_dim_size, normalization);
+  const int last = dim_at(self, dim, dim.n - 1);
+  if (dim.n == 1) return along(TO_REAL, self, out, last, last_dim_size, false, scale);
+  em_tensor *t;
+  EM_PASS(em_tensor_new(self->ndim, self->sizes, self->dtype, self->device, &t));
+  em_status st = several(self, t, dim, dim.n - 1, false, 1);
+  if (st == EM_OK) st = along(TO_REAL, t, out, last, last_dim_size, false, scale);
+  em_tensor_release(t);
+  return st;
+}
