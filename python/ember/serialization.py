@@ -26,11 +26,12 @@ from ._files import MAGIC_NUMBER, PROTOCOL_VERSION
 from ._weights_only import (UnpicklingError, add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals)
 from . import _weights_only
 
-__all__ = ["save", "load", "LoadEndianness", "SourceChangeWarning", "StorageType", "add_safe_globals",
-           "check_module_version_greater_or_equal", "clear_safe_globals", "default_restore_location", "get_crc32_options", "get_default_load_endianness",
-           "get_default_mmap_options", "get_safe_globals", "get_unsafe_globals_in_checkpoint", "location_tag",
-           "normalize_storage_type", "register_package", "safe_globals", "set_crc32_options",
-           "set_default_load_endianness", "set_default_mmap_options", "skip_data", "storage_to_tensor_type"]
+__all__ = ["LoadEndianness", "SourceChangeWarning", "StorageType", "add_safe_globals",
+           "check_module_version_greater_or_equal", "clear_safe_globals", "default_restore_location",
+           "get_crc32_options", "get_default_load_endianness", "get_default_mmap_options", "get_safe_globals",
+           "get_unsafe_globals_in_checkpoint", "load", "location_tag", "normalize_storage_type", "register_package",
+           "safe_globals", "save", "set_crc32_options", "set_default_load_endianness", "set_default_mmap_options",
+           "skip_data", "storage_to_tensor_type"]
 
 DEFAULT_PROTOCOL = 2
 STORAGE_KEY_SEPARATOR = ","

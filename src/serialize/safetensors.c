@@ -182,7 +182,7 @@ static em_status check_names(em_safetensors *f) {
 static em_status check_places(em_safetensors *f) {
   const char *file = f->source->name;
   uint64_t room = f->source->size - f->data, at = 0;
-  qsort(f->entries, f->count, sizeof *f->entries, order_by_place);
+  if (f->count > 0) qsort(f->entries, f->count, sizeof *f->entries, order_by_place);
   for (size_t i = 0; i < f->count; i++) {
     em_safetensors_entry *e = f->entries + i;
     if (e->begin != at || e->end < e->begin)
