@@ -23,7 +23,7 @@ def __getattr__(name):
         # The import bound the name gradcheck to the module; here it is the function.
         globals().update({n: getattr(module, n) for n in ("gradcheck", "gradgradcheck", "GradcheckError")})
         return globals()[name]
-    if name in ("graph", "anomaly_mode", "profiler", "profiler_util"):
+    if name in ("graph", "anomaly_mode", "functional", "profiler", "profiler_util"):
         return importlib.import_module("." + name, __name__)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
