@@ -32,6 +32,18 @@ def outputs(T, dtype, **kinds):
         "cat": lambda: T.cat([x(2), x(2, kind="b")]), "stack": lambda: T.stack([x(2), x(2, kind="b")]),
         "softmax": lambda: F.softmax(x(2), 0), "add": lambda: x(2) + x(2, kind="b"), "exp": lambda: x(2).exp(),
         "sum": lambda: x(2).sum(), "relu": lambda: F.relu(x(2)),
+        "conv1d": lambda: F.conv1d(x(1, 1, 4), x(1, 1, 2, kind="b")), "conv2d": lambda: F.conv2d(x(1, 1, 4, 4), x(1, 1, 2, 2)),
+        "conv2d_same": lambda: F.conv2d(x(1, 1, 4, 4), x(1, 1, 3, 3), padding="same"),
+        "conv3d": lambda: F.conv3d(x(1, 1, 2, 2, 2), x(1, 1, 2, 2, 2)),
+        "conv_transpose2d": lambda: F.conv_transpose2d(x(1, 1, 2, 2), x(1, 1, 2, 2, kind="b")),
+        "avg_pool2d": lambda: F.avg_pool2d(x(1, 1, 2, 2), 2),
+        "avg_pool3d": lambda: F.avg_pool3d(x(1, 1, 2, 2, 2), 2), "max_pool3d": lambda: F.max_pool3d(x(1, 1, 2, 2, 2), 2),
+        "adaptive3d": lambda: F.adaptive_avg_pool3d(x(1, 1, 2, 2, 2), 1), "reflect": lambda: F.pad(x(1, 1, 4), (1, 1), "reflect"),
+        "replicate3d": lambda: F.pad(x(1, 1, 2, 2, 2), (1, 1, 1, 1, 1, 1), "replicate"), "zeros": lambda: F.pad(x(2), (1, 1)),
+        "bce_logits": lambda: F.binary_cross_entropy_with_logits(x(2), x(2, kind="b")),
+        "sdpa": lambda: F.scaled_dot_product_attention(x(1, 2, 4), x(1, 2, 4), x(1, 2, 4)),
+        "group_norm": lambda: F.group_norm(x(1, 2, 2), 1),
+        "gelu": lambda: F.gelu(x(2)),
     }
     with T.autocast("cpu", dtype=dtype):
         return {name: said(call) for name, call in calls.items()}

@@ -173,6 +173,41 @@ def test_live_storages_are_counted():
     assert torch._C._live_objects() == before
 
 
+def test_failing_allocations():
+    """Each allocation fails once: an exception, and nothing stays behind."""
+    fd = os.memfd_create("test")
+    os.ftruncate(fd, 100)
+
+    def move():
+        storage = torch.ones(10).untyped_storage()
+        torch._C._shared_move(storage)
+        return storage
+
+    def state():
+        gc.collect()
+        return torch._C._live_objects(), len(os.listdir("/proc/self/fd")), sorted(os.listdir("/dev/shm"))
+
+    for make in (lambda: torch._C._shared_new(100), lambda: torch._C._shared_new(100, "ember_test_fault"),
+                 lambda: torch._C._shared_open(fd, 0, 100), move):
+        before, failed = state(), 0
+        for n in range(1, 20):
+            torch._C._fault_countdown(n)
+            try:
+                made = make()
+            except (RuntimeError, MemoryError):
+                made = None
+                failed += 1
+            finally:
+                torch._C._fault_countdown(0)
+            arrived = made is not None
+            del made
+            assert state() == before
+            if arrived:
+                break
+        assert arrived and failed >= 2
+    os.close(fd)
+
+
 # ---------------------------------------------------------------- named files
 def test_named_files_go_with_their_process():
     done = program("mp.set_sharing_strategy('file_system')\n"
