@@ -447,6 +447,8 @@ def through_functional(row, op, fn, functional, first):
     b = [f"em_status {fn}({params(op)}) {{", "  (void)ks;", "  em_status st = EM_OK;"]
     b.append("  em_tensor " + ", ".join(f"*{x} = NULL" for x in t) + ";")
     b.append(f"  EM_TRY({functional}({call}));")
+    if op.variant == "out" and row.fields.get("out_exact"):
+        b += [f"  EM_TRY(em_plan_check_out_dtype({x}->dtype, {name}->dtype));" for name, x in zip(names, t)]
     b += [f"  EM_TRY({write}({name}, {x}));" for name, x in zip(names, t)]
     b.append("fail:")
     b += [f"  em_tensor_release({x});" for x in t]

@@ -186,13 +186,19 @@ static PyObject *transpose_last(PyObject *o) {
   Py_XDECREF(d[1]);
   return r;
 }
+// mT and mH turn the last two dims; a 0-dim tensor is itself, with a warning.
+static PyObject *turn_matrices(PyObject *o, const char *name, const char *advice) {
+  if (T(o)->ndim == 1)
+    return PyErr_Format(PyExc_RuntimeError,
+                        "tensor.%s is only supported on matrices or batches of matrices. Got 1-D tensor.", name);
+  if (T(o)->ndim > 0) return transpose_last(o);
+  if (PyErr_WarnFormat(PyExc_UserWarning, 1, "Tensor.%s is deprecated on 0-D tensors. %s", name, advice) < 0) return NULL;
+  return Py_NewRef(o);
+}
 static PyObject *get_mt(PyObject *o, void *Py_UNUSED(c)) {
   PyObject *r;
   if (em_py_override_attr(o, "mT", "__get__", NULL, &r)) return r;
-  if (T(o)->ndim < 2)
-    return PyErr_Format(PyExc_RuntimeError,
-                        "tensor.mT is only supported on matrices or batches of matrices. Got %d-D tensor.", T(o)->ndim);
-  return transpose_last(o);
+  return turn_matrices(o, "mT", "This function is the identity in these cases.");
 }
 static PyObject *get_h(PyObject *o, void *Py_UNUSED(c)) {
   PyObject *r;
@@ -206,8 +212,10 @@ static PyObject *get_h(PyObject *o, void *Py_UNUSED(c)) {
   return r;
 }
 static PyObject *get_mh(PyObject *o, void *Py_UNUSED(c)) {
-  PyObject *t = get_mt(o, NULL);
-  PyObject *r = t != NULL && em_dtype_is_complex(T(t)->dtype) ? em_py_call_method("conj", t, NULL, 0, NULL)
+  PyObject *r;
+  if (em_py_override_attr(o, "mH", "__get__", NULL, &r)) return r;
+  PyObject *t = turn_matrices(o, "mH", "Consider using x.conj().");
+  r = t != NULL && em_dtype_is_complex(T(t)->dtype) ? em_py_call_method("conj", t, NULL, 0, NULL)
                                                               : Py_XNewRef(t);
   Py_XDECREF(t);
   return r;

@@ -232,7 +232,7 @@ def _delegate(name):
     return call
 
 
-for _name in ("split", "norm", "unique", "unique_consecutive"):
+for _name in ("split", "norm", "unique", "unique_consecutive", "nonzero"):
     setattr(Tensor, _name, _delegate(_name))
 
 

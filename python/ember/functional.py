@@ -7,7 +7,7 @@ from ._C import _VariableFunctions as _VF
 __all__ = ["broadcast_tensors", "broadcast_shapes", "split", "einsum", "meshgrid", "tensordot", "cartesian_prod",
            "block_diag", "atleast_1d", "atleast_2d", "atleast_3d", "norm", "unique", "unique_consecutive",
            "chain_matmul", "numel", "is_floating_point", "is_complex", "is_signed", "is_inference",
-           "is_conj", "is_neg", "resolve_conj", "resolve_neg", "is_nonzero", "is_same_size"]
+           "is_conj", "is_neg", "resolve_conj", "resolve_neg", "is_nonzero", "is_same_size", "nonzero"]
 inf = float("inf")
 
 
@@ -65,6 +65,15 @@ def split(tensor, split_size_or_sections, dim=0):
     if isinstance(split_size_or_sections, (list, tuple)):
         return tensor.split_with_sizes(split_size_or_sections, dim)
     return _VF.split(tensor, split_size_or_sections, dim)
+
+
+def nonzero(input, *, out=None, as_tuple=False):
+    """Positions of the true elements: one a row, or a tensor for each dim."""
+    if _C._has_torch_function_variadic(input, out):
+        return _override(nonzero, (input, out), input, out=out, as_tuple=as_tuple)
+    if as_tuple:
+        return _VF.where(input)
+    return _VF.nonzero(input) if out is None else _VF.nonzero(input, out=out)
 
 
 def _sublist_letter(i):

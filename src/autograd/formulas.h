@@ -121,6 +121,8 @@ EM_PRIV em_status formula_pooled(em_tensor *grad, em_tensor *indices, int64_t sp
 EM_PRIV em_status formula_adaptive_avg(em_tensor *grad, em_ints sizes, int64_t spatial, em_tensor **out);
 EM_PRIV em_status formula_unpad(em_tensor *grad, em_ints pad, em_tensor **out);
 // --- shape and writing at positions (formulas_shape.c)
+EM_PRIV em_status formula_roll(em_tensor *grad, em_ints shifts, em_ints dims, em_tensor **out);
+EM_PRIV em_status formula_trace(em_tensor *grad, em_ints sizes, em_tensor **out);
 EM_PRIV em_status formula_repeat(em_tensor *grad, em_ints repeats, em_ints sizes, em_tensor **out);
 EM_PRIV em_status formula_index_copy_source(em_tensor *grad, int64_t dim, em_tensor *index, em_ints sizes, em_tensor **out);
 EM_PRIV em_status formula_scatter_reduce(em_tensor *grad, em_tensor *self, int64_t dim, em_tensor *index, em_tensor *src,

@@ -27,6 +27,24 @@ em_status formula_repeat(em_tensor *grad, em_ints repeats, em_ints sizes, em_ten
   return EM_OK;
 }
 
+em_status formula_roll(em_tensor *grad, em_ints shifts, em_ints dims, em_tensor **out) {
+  int64_t fixed[EM_MAX_DIMS], *back = fixed;
+  if (shifts.n > EM_MAX_DIMS && (back = em_alloc(sizeof *back * (size_t)shifts.n)) == NULL)
+    return EM_NOMEM(sizeof *back * (size_t)shifts.n);
+  for (int64_t i = 0; i < shifts.n; i++) back[i] = -shifts.p[i];
+  em_status st = em_call_roll(grad, (em_ints){back, shifts.n}, dims, out);
+  if (back != fixed) em_free(back, sizeof *back * (size_t)shifts.n);
+  return st;
+}
+em_status formula_trace(em_tensor *grad, em_ints sizes, em_tensor **out) {
+  OWN diagonal = NULL;
+  OWN z = NULL;
+  EM_PASS(em_call_new_zeros(grad, sizes, EM_DTYPE_NONE, -1, EM_DEVICE_NONE, -1, &z));
+  const int64_t n = sizes.p[0] < sizes.p[1] ? sizes.p[0] : sizes.p[1];
+  EM_PASS(em_call_expand(grad, EM_INTS(n), false, &diagonal));
+  return em_call_diagonal_scatter(z, diagonal, 0, 0, 1, out);
+}
+
 em_status formula_index_copy_source(em_tensor *grad, int64_t dim, em_tensor *index, em_ints sizes, em_tensor **out) {
   OWN rows = NULL;
   EM_PASS(em_call_index_select(grad, dim, index, &rows));

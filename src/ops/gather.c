@@ -45,15 +45,16 @@ static em_status check_scatter(em_tensor *self, int64_t dim, em_tensor *index, e
         c = src == NULL || src->ndim == 0 ? (src == NULL ? a : 1) : src->ndim;
     if (a != b) return em_fail(EM_ERR_RUNTIME, "Index tensor must have the same number of dimensions as self tensor");
     if (a != c) return em_fail(EM_ERR_RUNTIME, "Index tensor must have the same number of dimensions as src tensor");
-    char x[256], y[256];
+    char x[256], y[256], z[256];
     for (int d = 0; d < a; d++) {
       bool over =
           (d != dim && size_at(index, d) > size_at(self, d)) || (src != NULL && size_at(index, d) > size_at(src, d));
       if (over)
-        return em_fail(EM_ERR_RUNTIME, "Expected index %s to be no larger than self %s apart from dimension %lld%s",
+        return em_fail(EM_ERR_RUNTIME, "Expected index %s to be no larger than self %s apart from dimension %lld%s%s",
                        em_shape_format(index->ndim, index->sizes, x, sizeof x),
                        em_shape_format(self->ndim, self->sizes, y, sizeof y), (long long)dim,
-                       src != NULL ? " and to be no larger size than src" : "");
+                       src != NULL ? " and to be no larger size than src " : "",
+                       src != NULL ? em_shape_format(src->ndim, src->sizes, z, sizeof z) : "");
     }
   }
   p->attr[0] = dim;
@@ -76,9 +77,7 @@ em_status check_scatter_value(em_tensor *self, int64_t dim, em_tensor *index, em
 em_status check_index_select(em_tensor *self, int64_t dim, em_tensor *index, em_plan *p) {
   EM_PASS(em_shape_wrap_dim(dim, self->ndim, true, &dim));
   if (index->ndim > 1)
-    return em_fail(EM_ERR_INDEX,
-                   "index_select(): Index is supposed to be a vector, but got dim: %d with type: %s and size: %lld",
-                   index->ndim, em_dtype_scalar_name(index->dtype), (long long)index->numel);
+    return em_fail(EM_ERR_INDEX, "index_select(): Index is supposed to be a vector");
   EM_PASS(check_index_dtype(index, "index_select"));
   if (self->ndim == 0 && index->numel != 1)
     return em_fail(EM_ERR_RUNTIME, "index_select(): Index to scalar can have only 1 value, got %lld value(s)",
@@ -125,7 +124,8 @@ static em_status check_slices(em_tensor *self, int64_t dim, em_tensor *index, em
 }
 em_status check_index_add(em_tensor *self, int64_t dim, em_tensor *index, em_tensor *source, em_scalar alpha,
                           em_plan *p) {
-  (void)alpha;
+  if (alpha.kind == EM_SCALAR_COMPLEX && !em_dtype_is_complex(self->dtype))
+    return em_fail(EM_ERR_RUNTIME, "value cannot be converted to type %s without overflow", em_dtype_type_name(self->dtype));
   return check_slices(self, dim, index, source, "index_add_", p);
 }
 // The operation's number (index_along.h), -1 for a mean; EM_INDEX_GET when the name is none of them.
@@ -136,13 +136,11 @@ static int reduction_of(const char *name, bool sums) {
     if (strcmp(name, all[i].name) == 0) return all[i].op;
   return EM_INDEX_GET;
 }
-static em_status refuse_dtype(int op, int dtype, const char *extreme_words, const char *mean_words) {
-  if (em_dtype_is_complex(dtype) && (op == EM_INDEX_MAX || op == EM_INDEX_MIN))
-    return em_fail(EM_ERR_NOT_IMPLEMENTED, "\"%s%s\" not implemented for '%s'", extreme_words,
-                   op == EM_INDEX_MAX ? "amax" : "amin", em_dtype_scalar_name(dtype));
-  if (dtype == EM_BOOL && op < 0)
-    return em_fail(EM_ERR_NOT_IMPLEMENTED, "\"%s\" not implemented for 'Bool'", mean_words);
-  return EM_OK;
+static em_status refuse_dtype(int op, int dtype, const char *largest, const char *least, const char *mean) {
+  const bool extreme = op == EM_INDEX_MAX || op == EM_INDEX_MIN;
+  if (!(em_dtype_is_complex(dtype) && extreme) && !(dtype == EM_BOOL && op < 0)) return EM_OK;
+  return em_fail(EM_ERR_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'",
+                 op == EM_INDEX_MAX ? largest : op == EM_INDEX_MIN ? least : mean, em_dtype_scalar_name(dtype));
 }
 em_status check_index_reduce(em_tensor *self, int64_t dim, em_tensor *index, em_tensor *source, const char *reduce,
                              bool include_self, em_plan *p) {
@@ -150,7 +148,7 @@ em_status check_index_reduce(em_tensor *self, int64_t dim, em_tensor *index, em_
   const int op = reduction_of(reduce, false);
   if (op == EM_INDEX_GET)
     return em_fail(EM_ERR_RUNTIME, "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got %s.", reduce);
-  EM_PASS(refuse_dtype(op, self->dtype, "index_func_", "index_reduce_mean"));
+  EM_PASS(refuse_dtype(op, self->dtype, "maximum_cpu", "minimum_cpu", "index_reduce_mean"));
   p->attr[1] = op;
   return check_slices(self, dim, index, source, "index_reduce_", p);
 }
@@ -220,7 +218,8 @@ em_status check_scatter_reduce(em_tensor *self, int64_t dim, em_tensor *index, e
     return em_fail(EM_ERR_RUNTIME, "reduce argument must be either sum, prod, mean, amax or amin, got %s", reduce);
   p->attr[1] = op;
   EM_PASS(check_scatter(self, dim, index, src, p));
-  return refuse_dtype(op, self->dtype, "scatter_gather_tensor_cpu_reduce_", "scatter_gather_tensor_cpu_reduce_mean");
+  return refuse_dtype(op, self->dtype, "scatter_gather_tensor_cpu_reduce_amax", "scatter_gather_tensor_cpu_reduce_amin",
+                      "scatter_gather_tensor_cpu_reduce_mean");
 }
 
 static em_status check_ids(const em_tensor *indices, const char *op) {

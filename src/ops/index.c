@@ -275,10 +275,10 @@ em_status n_masked_select(uint64_t ks, em_tensor *self, em_tensor *mask, em_tens
   if (mask->dtype != EM_BOOL) return em_fail(EM_ERR_RUNTIME, "masked_select: expected BoolTensor for mask");
   em_status st = EM_OK;
   em_tensor_list both = {NULL, 0};
-  em_tensor *pair[] = {self, mask}, *x = NULL, *m = NULL, *t = NULL;
+  em_tensor *pair[] = {mask, self}, *x = NULL, *m = NULL, *t = NULL;
   EM_TRY(em_call_broadcast_tensors((em_tensors){pair, 2}, &both));
-  EM_TRY(em_call_contiguous(both.p[0], EM_FORMAT_CONTIGUOUS, &x));
-  EM_TRY(em_call_contiguous(both.p[1], EM_FORMAT_CONTIGUOUS, &m));
+  EM_TRY(em_call_contiguous(both.p[1], EM_FORMAT_CONTIGUOUS, &x));
+  EM_TRY(em_call_contiguous(both.p[0], EM_FORMAT_CONTIGUOUS, &m));
   const int64_t n = em_priv_mask_count(m);
   EM_TRY(em_tensor_new(1, &n, self->dtype, self->device, &t));
   em_priv_mask_move(x, m, t, true);

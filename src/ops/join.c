@@ -74,22 +74,6 @@ em_status check_cat(em_tensors tensors, int64_t dim, em_plan *p) {
   }
   return EM_OK;
 }
-em_status k_cpu_cat(em_plan *p, em_tensors tensors, int64_t dim, em_tensor *out) {
-  dim = p->attr[0];
-  int64_t at = out->offset, sizes[EM_MAX_DIMS];
-  for (int64_t i = 0; i < tensors.n; i++) {
-    em_tensor *t = tensors.p[i], *window;
-    if (skipped(t) || t->numel == 0) continue;
-    memcpy(sizes, out->sizes, sizeof(int64_t) * out->ndim);
-    sizes[dim] = t->sizes[dim];
-    EM_PASS(em_tensor_new_window(out->storage, out->ndim, sizes, out->strides, at, out->dtype, &window));
-    em_status st = em_copy_into(window, t);
-    em_tensor_release(window);
-    EM_PASS(st);
-    at += t->sizes[dim] * out->strides[dim];
-  }
-  return EM_OK;
-}
 em_status c_concat(em_tensors tensors, int64_t dim, em_tensor **out) { return em_call_cat(tensors, dim, out); }
 
 em_status check_stack(em_tensors tensors, int64_t dim, em_plan *p) {

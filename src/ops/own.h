@@ -2,6 +2,7 @@
 #ifndef EMBER_OPS_OWN_H
 #define EMBER_OPS_OWN_H
 #include "../core/tensor.h"
+#include "../core/device.h"
 
 static inline void em_priv_drop(em_tensor **t) { em_tensor_release(*t); }
 #define EM_OWN __attribute__((cleanup(em_priv_drop))) em_tensor *
@@ -10,5 +11,12 @@ static inline em_status em_priv_give(em_tensor **from, em_tensor **out) {
   *out = *from;
   *from = NULL;
   return EM_OK;
+}
+// What a kernel that reads both must know: a meta tensor beside a real one has nothing to read.
+static inline em_status em_priv_same_device(const em_tensor *a, const em_tensor *b) {
+  char x[32], y[32];
+  if (b == NULL || a->device.type == b->device.type) return EM_OK;
+  return em_fail(EM_ERR_RUNTIME, "Expected all tensors to be on the same device, but found at least two devices, %s and %s!",
+                 em_device_format(a->device, x), em_device_format(b->device, y));
 }
 #endif

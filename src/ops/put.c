@@ -17,6 +17,7 @@
 em_status n_index_fill_(uint64_t ks, em_tensor *self, int64_t dim, em_tensor *index, em_scalar value) {
   (void)ks;
   if (index->dtype != EM_I64) return em_fail(EM_ERR_INDEX, "index_fill_(): Expected dtype int64 for index.");
+  EM_PASS(em_priv_same_device(self, index));
   if (em_shape_internal_overlap(self) == EM_OVERLAP_YES)
     EM_PASS(em_warn("Use of index_fill_ on expanded tensors is deprecated. Please clone() the tensor before performing "
                     "this operation. This also applies to advanced indexing e.g. tensor[mask] = scalar"));
@@ -65,6 +66,8 @@ em_status n_put_(uint64_t ks, em_tensor *self, em_tensor *index, em_tensor *sour
     return em_fail(EM_ERR_RUNTIME,
                    "put_(): self and source expected to have the same dtype, but got self.dtype = %s and source.dtype = %s",
                    em_dtype_scalar_name(self->dtype), em_dtype_scalar_name(source->dtype));
+  EM_PASS(em_priv_same_device(self, index));
+  EM_PASS(em_priv_same_device(self, source));
   EM_PASS(em_shape_assert_no_internal_overlap(self));
   EM_PASS(em_shape_assert_no_overlap(self, index));
   EM_PASS(em_shape_assert_no_overlap(self, source));
@@ -114,6 +117,8 @@ em_status n_masked_scatter_(uint64_t ks, em_tensor *self, em_tensor *mask, em_te
   if (self->dtype != source->dtype)
     return em_fail(EM_ERR_RUNTIME, "masked_scatter: expected self and source to have same dtypes but got%s and %s",
                    em_dtype_scalar_name(self->dtype), em_dtype_scalar_name(source->dtype));
+  EM_PASS(em_priv_same_device(self, mask));
+  EM_PASS(em_priv_same_device(self, source));
   EM_OWN wide = NULL;
   EM_PASS(em_call_expand(mask, (em_ints){self->sizes, self->ndim}, false, &wide));
   if (mask->dtype != EM_BOOL)
@@ -139,8 +144,8 @@ em_status n_masked_scatter_(uint64_t ks, em_tensor *self, em_tensor *mask, em_te
 }
 em_status c_masked_scatter(em_tensor *self, em_tensor *mask, em_tensor *source, em_tensor **out) {
   em_shape s;
-  EM_PASS(em_shape_of(self, &s));
-  EM_PASS(em_shape_broadcast(&s, mask->ndim, mask->sizes));
+  EM_PASS(em_shape_of(mask, &s));
+  EM_PASS(em_shape_broadcast(&s, self->ndim, self->sizes));
   EM_OWN wide = NULL;
   EM_OWN copy = NULL;
   EM_PASS(em_call_expand(self, (em_ints){s.sizes, s.ndim}, false, &wide));

@@ -15,6 +15,14 @@ em_status c_diagflat(em_tensor *self, int64_t offset, em_tensor **out) {
   EM_PASS(em_call_reshape(self, EM_INTS(-1), &flat));
   return em_call_diag_embed(flat, offset, 0, 1, out);
 }
+em_status c_trace(em_tensor *self, em_tensor **out) {
+  if (self->ndim != 2) return em_fail(EM_ERR_RUNTIME, "trace: expected a matrix, but got tensor with dim %d", self->ndim);
+  if (self->dtype == EM_BOOL)
+    return em_fail(EM_ERR_NOT_IMPLEMENTED, "\"trace\" not implemented for '%s'", em_dtype_scalar_name(self->dtype));
+  EM_OWN diagonal = NULL;
+  EM_PASS(em_call_diagonal(self, 0, 0, 1, &diagonal));
+  return em_call_sum(diagonal, EM_DTYPE_NONE, out);
+}
 em_status c_linalg_diagonal(em_tensor *self, int64_t offset, int64_t dim1, int64_t dim2, em_tensor **out) {
   return em_call_diagonal(self, offset, dim1, dim2, out);
 }

@@ -127,11 +127,12 @@ em_status view_expand(const em_tensor *self, em_ints size, bool implicit, em_geo
                    (long long)size.n);
   if (size.n < self->ndim)
     return em_fail(EM_ERR_RUNTIME,
-                   "expand(%s%s, size=%s): the number of sizes provided (%lld) must be greater or equal to the number "
+                   "expand(%s%sType{%s}, size=%s): the number of sizes provided (%lld) must be greater or equal to the number "
                    "of dimensions in "
                    "the tensor (%d)",
-                   em_dtype_scalar_name(self->dtype), em_shape_format(self->ndim, self->sizes, a, sizeof a),
-                   em_shape_format((int)size.n, size.p, b, sizeof b), (long long)size.n, self->ndim);
+                   self->device.type == EM_DEVICE_META ? "meta" : "CPU", em_dtype_scalar_name(self->dtype),
+                   em_shape_format(self->ndim, self->sizes, a, sizeof a), em_shape_format((int)size.n, size.p, b, sizeof b),
+                   (long long)size.n, self->ndim);
   g->ndim = (int)size.n;
   g->offset = self->offset;
   for (int i = g->ndim - 1; i >= 0; i--) {

@@ -8,7 +8,9 @@ from table import GROUPS, TABLE
 NO_META = {"nonzero", "masked_select", "where", "equal", "allclose", "repeat_interleave.Tensor",
            "repeat_interleave.self_Tensor", "tensor_split.tensor_indices_or_sections", "masked_scatter_backward",
            "nonzero_numpy", "argwhere", "one_hot", "_pack_padded_sequence", "_pack_padded_sequence_backward",
-           "_pad_packed_sequence", "lstm.data", "gru.data", "rnn_tanh.data", "rnn_relu.data"}
+           "_pad_packed_sequence", "lstm.data", "gru.data", "rnn_tanh.data", "rnn_relu.data",
+           "_unique", "_unique2", "unique_dim", "unique_consecutive",
+           "unique_dim_consecutive", "bincount"}
 DTYPES = ["float32", "int64", "bool", "bfloat16", "complex64"] if FULL else ["float32", "int64", "bool"]
 FACTORIES = {entry.name for entry in GROUPS["creation"] + GROUPS["drawn"]} | {"logspace", "tril_indices", "triu_indices"}
 

@@ -217,7 +217,7 @@ em_status n_nonzero(uint64_t ks, em_tensor *self, em_tensor **out) {
   void *token = em_priv_begin_long(self->numel > EM_LONG_NUMEL);
   const int64_t count = find_true(self, NULL, 0);
   em_priv_end_long(token);
-  int64_t sizes[2] = {count, self->ndim}, strides[2] = {1, count > 1 ? count : 1};
+  int64_t sizes[2] = {count, self->ndim}, strides[2] = {1, count};
   em_tensor *t;
   EM_PASS(em_tensor_new_strided(2, sizes, strides, EM_I64, self->device, &t));
   token = em_priv_begin_long(self->numel > EM_LONG_NUMEL);

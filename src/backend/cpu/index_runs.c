@@ -42,6 +42,13 @@ MOVES(b16)
       }                                                                                                                \
       return;                                                                                                          \
     }                                                                                                                  \
+    if (at != NULL && xs == 0 && os == (int64_t)sizeof(T) && step == (int64_t)sizeof(T)) {                             \
+      for (int64_t k = 0; k < n; k++) {                                                                                \
+        C a = LOAD(((T *)x)[at[k]]), b = LOAD(((const T *)o)[k]);                                                      \
+        ((T *)x)[at[k]] = STORE(OP(a, b));                                                                             \
+      }                                                                                                                \
+      return;                                                                                                          \
+    }                                                                                                                  \
     for (int64_t k = 0; k < n; k++) {                                                                                  \
       T *p = (T *)(x + k * xs + (at == NULL ? 0 : at[k] * step));                                                      \
       C a = LOAD(*p), b = LOAD(*(const T *)(o + k * os));                                                              \

@@ -320,7 +320,9 @@ em_status k_cpu_index_add(em_plan *p, em_tensor *self, int64_t dim, em_tensor *i
   (void)dim;
   if (em_scalar_is_int_one(alpha)) return slices(p, self, index, source, NULL, EM_INDEX_ADD, out);
   em_tensor *scaled;
-  EM_PASS(em_call_mul_Scalar(source, alpha, &scaled));
+  _Alignas(16) char element[16];  // alpha in the tensors' dtype: 1.5 is 1 among integers
+  EM_PASS(em_scalar_store(alpha, out->dtype, element));
+  EM_PASS(em_call_mul_Scalar(source, em_scalar_load(out->dtype, element), &scaled));
   em_status st = slices(p, self, index, scaled, NULL, EM_INDEX_ADD, out);
   em_tensor_release(scaled);
   return st;

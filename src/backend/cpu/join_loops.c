@@ -1,0 +1,70 @@
+// join_loops.c: cat: tensors side by side along a dim. Dense ones of the result's dtype are rows of bytes laid in turn.
+#include <string.h>
+#include "../../core/threads.h"
+#include "gen_ops.h"
+
+static bool skipped(const em_tensor *t) { return t->ndim == 1 && t->sizes[0] == 0; }
+
+// Row o of the result is row o of each tensor, one after another.
+typedef struct rows { em_tensors from; em_tensor *out; int64_t dim, inner; } rows;  // inner: bytes of one step along dim
+static em_status some_rows(void *context, int64_t begin, int64_t end) {
+  const rows *w = context;
+  char *to = (char *)em_tensor_data(w->out) + begin * w->out->sizes[w->dim] * w->inner;
+  for (int64_t o = begin; o < end; o++)
+    for (int64_t i = 0; i < w->from.n; i++) {
+      const em_tensor *t = w->from.p[i];
+      if (skipped(t)) continue;
+      const int64_t size = t->sizes[w->dim] * w->inner, stride = w->dim > 0 ? t->strides[w->dim - 1] * (int64_t)em_tensor_itemsize(t) : 0;
+      const char *src = em_tensor_data(t);
+      if (size > 0) memcpy(to, src + o * stride, (size_t)size);
+      to += size;
+    }
+  return EM_OK;
+}
+// Whether t's rows, cut before dim, are dense and evenly spaced (a narrowed tensor's are).
+static bool has_rows(const em_tensor *t, int64_t dim) {
+  int64_t dense = 1;
+  for (int d = t->ndim - 1; d >= 0; d--) {
+    if (d >= dim) {
+      if (t->sizes[d] > 1 && t->strides[d] != dense) return false;
+      dense *= t->sizes[d];
+    } else if (d < dim - 1 && t->sizes[d] > 1 && t->strides[d] != t->strides[d + 1] * t->sizes[d + 1]) {
+      return false;
+    }
+  }
+  return true;
+}
+static bool in_rows(em_tensors tensors, int64_t dim, const em_tensor *out) {
+  if (!em_tensor_is_contiguous(out)) return false;
+  for (int64_t i = 0; i < tensors.n; i++) {
+    const em_tensor *t = tensors.p[i];
+    if (!skipped(t) && (t->dtype != out->dtype || !has_rows(t, dim))) return false;
+  }
+  return true;
+}
+em_status k_cpu_cat(em_plan *p, em_tensors tensors, int64_t dim, em_tensor *out) {
+  dim = p->attr[0];
+  int64_t outer = 1;
+  for (int64_t d = 0; d < dim; d++) outer *= out->sizes[d];
+  if (out->numel > 0 && (outer > 1 || out->numel < EM_LONG_NUMEL) && in_rows(tensors, dim, out)) {
+    rows w = {tensors, out, dim, (int64_t)em_tensor_itemsize(out)};
+    for (int64_t d = dim + 1; d < out->ndim; d++) w.inner *= out->sizes[d];
+    void *token = em_priv_begin_long(out->numel > EM_LONG_NUMEL);
+    em_status st = em_threads_for(outer, EM_LONG_NUMEL / (out->numel / outer) + 1, some_rows, &w);
+    em_priv_end_long(token);
+    return st;
+  }
+  int64_t at = out->offset, sizes[EM_MAX_DIMS];
+  for (int64_t i = 0; i < tensors.n; i++) {
+    em_tensor *t = tensors.p[i], *window;
+    if (skipped(t) || t->numel == 0) continue;
+    memcpy(sizes, out->sizes, sizeof(int64_t) * out->ndim);
+    sizes[dim] = t->sizes[dim];
+    EM_PASS(em_tensor_new_window(out->storage, out->ndim, sizes, out->strides, at, out->dtype, &window));
+    em_status st = em_copy_into(window, t);
+    em_tensor_release(window);
+    EM_PASS(st);
+    at += t->sizes[dim] * out->strides[dim];
+  }
+  return EM_OK;
+}
