@@ -6,6 +6,7 @@
 typedef struct hands {
   PyObject *global, *call, *make, *build, *persistent;  // borrowed from the caller
   PyObject *counter;                                    // collections.Counter
+  int odd_keys;                                         // how many keys were of kinds that are easily made to collide
 } hands;
 
 static em_status got(PyObject *o, void **out) {
@@ -41,8 +42,17 @@ static bool small_key(PyObject *o, int depth, int *budget) {
   }
   return true;  // a frozenset was made of checked members and keeps its hash
 }
-static em_status check_key(PyObject *key) {
+// Hashes of integers from 2^61 on and of complex numbers can be chosen: a dict of many equal ones takes for ever.
+static bool collides(PyObject *key) {
+  if (PyComplex_Check(key)) return true;
+  int overflow = 0;
+  long long v = PyLong_Check(key) ? PyLong_AsLongLongAndOverflow(key, &overflow) : 0;
+  return overflow != 0 || v >= 1LL << 61 || v <= -(1LL << 61);
+}
+static em_status check_key(hands *h, PyObject *key) {
   int budget = 10000;
+  if (collides(key) && ++h->odd_keys > 1000)
+    return em_fail(EM_ERR_RUNTIME, "more than 1000 keys of dicts are integers beyond 2^61 or complex numbers");
   if (!PyTuple_Check(key) || small_key(key, 30, &budget)) return EM_OK;
   return em_fail(EM_ERR_RUNTIME, "a key of a dict or set is a tuple of more than 30 levels or 10000 parts");
 }
@@ -52,7 +62,7 @@ static em_status b_tuple(void *context, void **items, size_t n, char which, void
   for (size_t i = 0; i < n; i++) PyTuple_SET_ITEM(t, i, Py_NewRef((PyObject *)items[i]));
   if (which == '(') return got(t, out);
   em_status st = EM_OK;
-  for (size_t i = 0; i < n && st == EM_OK; i++) st = check_key(items[i]);
+  for (size_t i = 0; i < n && st == EM_OK; i++) st = check_key(context, items[i]);
   if (st == EM_OK) st = got(PyFrozenSet_New(t), out);
   Py_DECREF(t);
   return st;
@@ -77,7 +87,7 @@ static em_status b_set_items(void *context, void *dict, void **pairs, size_t n) 
     return wrong_type(n == 1 ? "Can only SETITEM for dict, collections.OrderedDict, collections.Counter"
                              : "Can only SETITEMS for dict, collections.OrderedDict, collections.Counter", d);
   for (size_t i = 0; i < n; i++) {
-    EM_PASS(check_key(pairs[2 * i]));
+    EM_PASS(check_key(h, pairs[2 * i]));
     int bad = plain ? PyDict_SetItem(d, pairs[2 * i], pairs[2 * i + 1]) : PyObject_SetItem(d, pairs[2 * i], pairs[2 * i + 1]);
     if (bad < 0) return em_py_foreign();
   }
@@ -86,7 +96,7 @@ static em_status b_set_items(void *context, void *dict, void **pairs, size_t n) 
 static em_status b_add(void *context, void *set, void **items, size_t n) {
   if (!PySet_CheckExact((PyObject *)set)) return wrong_type("Can only add to sets", set);
   for (size_t i = 0; i < n; i++) {
-    EM_PASS(check_key(items[i]));
+    EM_PASS(check_key(context, items[i]));
     if (PySet_Add(set, items[i]) < 0) return em_py_foreign();
   }
   return EM_OK;

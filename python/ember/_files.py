@@ -70,6 +70,11 @@ def _elsewhere(own, name):
     return None
 
 
+def shown(name):
+    """A file's name as C can print it: any bytes may be in one."""
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
 def open_source(f, path, how):
     """A source for a path or an object with read and seek, and a function that leaves f at byte n of the source."""
     if path is not None:
@@ -86,7 +91,7 @@ def open_source(f, path, how):
             f.flush()
         name = f.name if isinstance(f.name, str) else f"<fd {f.fileno()}>"
         try:
-            source = _C._source_fd(f.fileno(), start, name)
+            source = _C._source_fd(f.fileno(), start, shown(name))
             return source, lambda end: f.seek(start + end)
         except RuntimeError:
             f.seek(start)  # a pipe or the like: read it below
@@ -98,7 +103,7 @@ def open_source(f, path, how):
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise TypeError(f"expected bytes from read(), got {type(data).__name__}: open the file in binary mode")
     name = getattr(f, "name", None)
-    source = _C._source_memory(data, name if isinstance(name, str) else f"<{type(f).__name__}>")
+    source = _C._source_memory(data, shown(name) if isinstance(name, str) else f"<{type(f).__name__}>")
     return source, lambda end: f.seek(start + end)
 
 

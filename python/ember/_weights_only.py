@@ -79,7 +79,7 @@ class _Calls:
     """The functions that one load may call. They count how much they make: `room` bytes or items are allowed."""
 
     def __init__(self, room):
-        self.room = room
+        self.room, self.odd_keys = room, 0
 
     def spend(self, value):
         self.room -= len(value) if hasattr(value, "__len__") else 1
@@ -87,16 +87,24 @@ class _Calls:
             raise UnpicklingError("calls in the pickle make much more than the pickle holds: the file is hostile")
         return value
 
+    def key(self, key):
+        """Hashes of large integers and complex numbers can be chosen: many equal ones would take for ever."""
+        if isinstance(key, complex) or isinstance(key, int) and abs(key) >= 1 << 61:
+            self.odd_keys += 1
+            if self.odd_keys > 1000:
+                raise UnpicklingError("more than 1000 keys of dicts are integers beyond 2^61 or complex numbers")
+        return _key(key)
+
     def ordered_dict(self, pairs=()):
         result = OrderedDict()
         for key, value in self.spend(_of(pairs, list, tuple)):
-            result[_key(key)] = value
+            result[self.key(key)] = value
         return result
 
     def counter(self, counts=None):
         result = Counter()
         for key, value in (self.spend(_of(counts, dict)) if counts is not None else {}).items():
-            result[_key(key)] = value
+            result[self.key(key)] = value
         return result
 
     def encode(self, text, encoding):
@@ -113,7 +121,7 @@ class _Calls:
         return b""  # how b"" is written in protocol 2
 
     def set(self, items=()):
-        return {_key(item) for item in self.spend(_of(items, list, tuple, set, frozenset))}
+        return {self.key(item) for item in self.spend(_of(items, list, tuple, set, frozenset))}
 
     def complex(self, real, imag=0.0):
         return complex(_of(real, int, float), _of(imag, int, float))
@@ -336,6 +344,7 @@ class DamagedError(UnpicklingError):
 def load(data, offset, name, persistent):
     """The object of the pickle at `offset` in data, and where the pickle ends."""
     names = _Names(8 * (len(data) - offset) + 100_000, persistent)
+    name = _files.shown(name)
     try:
         return _C._unpickle(data, offset, name, (names.find, names.call, names.make, names.build, names.storage))
     except (UnpicklingError, NotImplementedError, MemoryError):

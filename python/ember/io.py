@@ -42,7 +42,7 @@ def load_npz(f):
     archive = _C._Zip(source)
     result = {}
     for name in archive.names():
-        data = _C._source_memory(archive.read(name), f"{source.name}, record {name}")
+        data = _C._source_memory(archive.read(name), _files.shown(f"{source.name}, record {name}"))
         result[name[:-4] if name.endswith(".npy") else name] = _C._npy_read(data, False)
     return result
 

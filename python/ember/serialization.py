@@ -370,7 +370,8 @@ def save(obj, f, pickle_module=pickle, pickle_protocol=DEFAULT_PROTOCOL, _use_ne
     if parent and not os.path.isdir(parent):
         raise RuntimeError(f"Parent directory {parent} does not exist.")
     folder = os.path.basename(path)
-    folder = folder[:folder.rfind(".")] if folder.rfind(".") > 0 else folder
+    folder = folder[:folder.rfind(".")] if "." in folder else folder
+    folder = folder if path.isascii() else "archive"  # as PyTorch
     _save_zip(obj, path, folder or "archive", pickle_module, pickle_protocol, not _disable_byteorder_record)
 
 
@@ -666,7 +667,7 @@ def get_unsafe_globals_in_checkpoint(f):
     checkpoint = _ZipCheckpoint(source, None, False)
     if checkpoint.has("constants.pkl"):
         raise ValueError("Expected input to be a checkpoint returned by torch.save but got a torchscript checkpoint")
-    found, _ = _C._pickle_globals(checkpoint.record("data.pkl"), 0, source.name)
+    found, _ = _C._pickle_globals(checkpoint.record("data.pkl"), 0, _files.shown(source.name))
     names = dict.fromkeys(_weights_only.full_name(module, name) for module, name in found)
     return [name for name in names if not _weights_only.is_allowed(name)]
 

@@ -41,7 +41,7 @@ static em_status refuse(const char *path, int *error, int code) {
 static em_status open_sized(const char *path, int flags, int *fd, uint64_t *size, int *error) {
   struct stat st;
   *error = 0;
-  if ((*fd = open(path, flags | O_CLOEXEC, 0666)) < 0) return refuse(path, error, errno);
+  if ((*fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666)) < 0) return refuse(path, error, errno);
   int code = fstat(*fd, &st) < 0 ? errno : S_ISDIR(st.st_mode) ? EISDIR : S_ISREG(st.st_mode) ? 0 : ESPIPE;
   if (code != 0) {
     close(*fd);

@@ -245,6 +245,51 @@ def test_paths_and_file_objects(tmp_path):
     assert torch.equal(torch.load(Reader(path.read_bytes()))["w"], value["w"])
 
 
+def test_file_objects_of_all_kinds(tmp_path):
+    import bz2
+    import gzip
+    import mmap
+    import tempfile
+    value, data = {"w": torch.arange(3.)}, io.BytesIO()
+    torch.save(value, data)
+    path = tmp_path / "x"
+    for module in (gzip, bz2):
+        for new in (True, False):
+            with module.open(path, "wb") as file:
+                torch.save(value, file, _use_new_zipfile_serialization=new)
+            with module.open(path, "rb") as file:
+                assert torch.equal(torch.load(file)["w"], value["w"])
+    with tempfile.TemporaryFile() as file:
+        file.write(b"abc")
+        torch.save(value, file)
+        file.seek(3)
+        assert torch.equal(torch.load(file)["w"], value["w"])
+    path.write_bytes(data.getvalue())
+    with open(path, "rb", buffering=0) as file:
+        assert torch.equal(torch.load(file)["w"], value["w"])
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        assert torch.equal(torch.load(mapped)["w"], value["w"])
+    archive = tmp_path / "archive.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("m.pt", data.getvalue())
+    with zipfile.ZipFile(archive) as file, file.open("m.pt") as member:
+        assert torch.equal(torch.load(member)["w"], value["w"])
+    with pytest.raises(TypeError, match="must be str, not bytes"), open(path, "w") as file:
+        torch.save(value, file)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="Illegal seek"):  # and no waiting for a writer
+        torch.load(tmp_path / "pipe")
+
+
+@pytest.mark.parametrize("name, folder", [("a.b.pt", "a.b"), ("model", "model"), ("\u00e9.pt", "archive"), ("\udcff.pt", "archive")])
+def test_names_of_files(name, folder, tmp_path):
+    path = os.path.join(tmp_path, name)
+    torch.save({"w": torch.ones(1)}, path)
+    assert torch.load(path)["w"].item() == 1 and torch.load(path, mmap=True, weights_only=False)["w"].item() == 1
+    with zipfile.ZipFile(path) as archive:
+        assert archive.namelist()[0] == folder + "/data.pkl"
+
+
 def test_file_errors(tmp_path):
     with pytest.raises(FileNotFoundError, match="No such file or directory: '/nonexistent.pt'"):
         torch.load("/nonexistent.pt")

@@ -7,6 +7,7 @@ import resource
 import struct
 import subprocess
 import sys
+import time
 import zipfile
 
 import ember as torch
@@ -196,6 +197,22 @@ def test_deep_keys_neither_crash_nor_hang():
             with pytest.raises(pickle.UnpicklingError):
                 torch.load(checkpoint(b"\x80\x04" + body + b"."))
     assert torch.load(checkpoint(b"\x80\x02" + deep + b"."))  # as a value it is only long
+
+
+def test_colliding_keys_do_not_hang():
+    def integer(n):
+        data = n.to_bytes(12, "little")
+        return b"\x8a\x0c" + data
+    many = b"".join(integer(i * (2**61 - 1)) for i in range(5, 60_000))
+    start = time.monotonic()
+    for body in (b"\x8f(" + many + b"\x90", b"c__builtin__\nset\n](" + many + b"e\x85R", b"(" + many + b"\x91"):
+        with pytest.raises(pickle.UnpicklingError, match="more than 1000 keys"):
+            torch.load(checkpoint(b"\x80\x04" + body + b"."))
+    assert time.monotonic() - start < 5
+    f = io.BytesIO()
+    torch.save({2**70 + i: i for i in range(500)}, f)
+    f.seek(0)
+    assert len(torch.load(f)) == 500
 
 
 def test_deep_nesting_is_read_without_recursion():
