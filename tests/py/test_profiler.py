@@ -125,6 +125,16 @@ def test_loader_shows_itself():
     assert names(p).count("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__") == 3
 
 
+def test_optimizers_show_themselves():
+    w = torch.nn.Parameter(torch.ones(2))
+    opt = torch.optim.SGD([w], lr=0.1)
+    w.sum().backward()
+    with profile() as p:
+        opt.step()
+    step = p.events()[0]
+    assert step.name == "Optimizer.step#SGD.step" and step.cpu_children and w[0].item() == pytest.approx(0.9)
+
+
 def test_schedule_and_traces(tmp_path):
     rounds = []
 

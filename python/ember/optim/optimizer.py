@@ -4,6 +4,7 @@ import warnings
 from collections import OrderedDict, defaultdict
 
 import ember
+from ember import _C
 from ember.utils.hooks import RemovableHandle
 
 __all__ = ["Optimizer", "register_optimizer_step_pre_hook", "register_optimizer_step_post_hook"]
@@ -153,6 +154,13 @@ class Optimizer:
         """func (a class's step), with the step hooks around it."""
         def wrapper(*args, **kwargs):
             self = args[0]
+            if _C._profile_active():
+                from ember.autograd.profiler import record_function
+                with record_function(f"Optimizer.step#{type(self).__name__}.step"):
+                    return step(self, args, kwargs)
+            return step(self, args, kwargs)
+
+        def step(self, args, kwargs):
             for hook in [*_global_step_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()]:
                 result = hook(self, args, kwargs)
                 if result is None:
