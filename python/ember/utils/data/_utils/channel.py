@@ -190,7 +190,8 @@ class _Received:
         self.body, self.fds, self.length, self.place = body, fds, length, place
 
     def load(self):
-        body = memoryview(self.body) if self.place < 0 else memoryview(os.pread(self.fds[0], self.length, self.place))
+        body = memoryview(self.body if self.place < 0 else
+                          _C._shared_open(self.fds[0], self.place, self.length, True))
         (count,) = struct.unpack_from("<q", body)
         places = struct.unpack_from(f"<{2 * count}q", body, 8)
         _arriving.append(self.fds)
