@@ -347,7 +347,7 @@ def load(data, offset, name, persistent):
     name = _files.shown(name)
     try:
         return _C._unpickle(data, offset, name, (names.find, names.call, names.make, names.build, names.storage))
-    except (UnpicklingError, NotImplementedError, MemoryError):
+    except (UnpicklingError, NotImplementedError, MemoryError, ember.OutOfMemoryError):
         raise
     except RuntimeError as error:
         if error is names.failure:  # of a storage or a tensor, not of the pickle

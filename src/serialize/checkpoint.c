@@ -56,21 +56,21 @@ static made *find_made(storages *st, const char *key) {
 }
 static em_status more_room(storages *st) {
   size_t room = st->room == 0 ? 16 : st->room * 2;
-  made *all = realloc(st->all, room * sizeof *all);
+  made *all = em_block_resize(st->all, room * sizeof *all);
   if (all == NULL) return EM_NOMEM(room * sizeof *all);
   st->all = all;
-  uint32_t *slots = calloc(2 * room, sizeof *slots);
+  uint32_t *slots = em_block_zeroed((2 * room) * (sizeof *slots));
   if (slots == NULL) return EM_NOMEM(2 * room * sizeof *slots);
-  free(st->slots);
+  em_block_free(st->slots);
   st->slots = slots, st->room = room;
   for (size_t i = 0; i < st->count; i++) st->slots[slot_of(st, st->all[i].key)] = (uint32_t)i + 1;
   return EM_OK;
 }
 static em_status add_made(storages *st, const char *key, em_storage *s, size_t width) {  // steals s
-  char *copy = strdup(key);
+  char *copy = em_block_text(key);
   em_status status = copy == NULL ? EM_NOMEM(strlen(key)) : st->count == st->room ? more_room(st) : EM_OK;
   if (status != EM_OK) {
-    free(copy);
+    em_block_free(copy);
     em_storage_release(s);
     return status;
   }
@@ -79,10 +79,10 @@ static em_status add_made(storages *st, const char *key, em_storage *s, size_t w
   return EM_OK;
 }
 static void clear_made(storages *st) {
-  for (size_t i = 0; i < st->count; i++) free(st->all[i].key), em_storage_release(st->all[i].s);
-  free(st->all);
-  free(st->slots);
-  free(st->folder);
+  for (size_t i = 0; i < st->count; i++) em_block_free(st->all[i].key), em_storage_release(st->all[i].s);
+  em_block_free(st->all);
+  em_block_free(st->slots);
+  em_block_free(st->folder);
 }
 static void swap_bytes(em_storage *s, size_t width) {
   uint8_t *p = s->data;
@@ -131,7 +131,7 @@ static em_status zip_persistent(em_document_reader *r, em_file_value *id, em_fil
 static em_status read_record(storages *st, const em_zip_entry *e, uint8_t **out) {
   uint64_t at;
   EM_PASS(em_zip_locate(st->zip, e, &at));
-  if ((*out = malloc(e->size + 1)) == NULL) return EM_NOMEM(e->size);
+  if ((*out = em_block_alloc(e->size + 1)) == NULL) return EM_NOMEM(e->size);
   return em_zip_read(st->zip, e, *out);
 }
 static em_status read_zip(em_document_reader *r, bool share) {
@@ -143,10 +143,12 @@ static em_status read_zip(em_document_reader *r, bool share) {
   const em_zip_entry *first = s.zip->entries;
   const char *slash = s.zip->count == 0 ? NULL : memchr(first->name, '/', first->name_size);
   s.folder_size = slash == NULL ? 0 : (size_t)(slash - first->name) + 1;
-  if ((s.folder = strndup(s.zip->count == 0 ? "" : first->name, s.folder_size)) == NULL) {
+  if ((s.folder = em_block_alloc(s.folder_size + 1)) == NULL) {
     st = EM_NOMEM(s.folder_size);
     goto fail;
   }
+  memcpy(s.folder, s.zip->count == 0 ? "" : first->name, s.folder_size);
+  s.folder[s.folder_size] = 0;
   const em_zip_entry *e = record(&s, "data.pkl"), *o = record(&s, "byteorder");
   if (e == NULL || record(&s, "constants.pkl") != NULL)
     EM_FAIL(EM_ERR_RUNTIME, "PytorchStreamReader failed locating file data.pkl: file not found. %s is a zip archive, but not a "
@@ -163,8 +165,8 @@ static em_status read_zip(em_document_reader *r, bool share) {
   r->document->room = 8 * e->size + 100000;
   EM_TRY(em_document_unpickle(r, pickle, e->size, 0, &r->document->root, &used));
 fail:
-  free(pickle);
-  free(order);
+  em_block_free(pickle);
+  em_block_free(order);
   clear_made(&s);
   em_zip_close(s.zip);
   return st;
@@ -216,7 +218,7 @@ static em_status read_stream(em_document_reader *r) {
   em_file_value *part[5];
   size_t at = 0, used = 0;
   em_status st = EM_OK;
-  uint8_t *all = malloc(s->size + 1);
+  uint8_t *all = em_block_alloc(s->size + 1);
   if (all == NULL) return EM_NOMEM(s->size);
   EM_TRY(em_source_read(s, 0, all, s->size));
   r->context = &made_here;
@@ -232,7 +234,7 @@ static em_status read_stream(em_document_reader *r) {
   r->document->root = part[3];
   EM_TRY(fill(r, &made_here, part[4], at));
 fail:
-  free(all);
+  em_block_free(all);
   clear_made(&made_here);
   return st;
 }
@@ -257,7 +259,7 @@ fail:
 }
 
 em_status em_document_read(em_source *s, em_document **out) {
-  em_document *d = calloc(1, sizeof *d);
+  em_document *d = em_block_zeroed(sizeof *d);
   if (d == NULL) return EM_NOMEM(sizeof *d);
   em_document_reader r = {.document = d, .source = s};
   uint8_t head[9] = {0};
@@ -283,7 +285,7 @@ typedef struct text { uint8_t *p; size_t n, room; bool failed; } text;
 static void put(text *t, const void *p, size_t n) {
   if (t->n + n > t->room) {
     size_t room = (t->n + n) * 2 + 1024;
-    uint8_t *more = t->failed ? NULL : realloc(t->p, room);
+    uint8_t *more = t->failed ? NULL : em_block_resize(t->p, room);
     if (more == NULL) {
       t->failed = true;
       return;
@@ -337,7 +339,7 @@ em_status em_checkpoint_write(em_sink *k, const char *folder, const char *const 
   text t = {0};
   char name[512];
   size_t count = 0, len = strlen(folder);
-  em_storage **all = malloc((n + 1) * sizeof *all);
+  em_storage **all = em_block_alloc((n + 1) * sizeof *all);
   em_status st = EM_OK;
   em_zip_writer_init(&w, k, 64, true);
   if (all == NULL) return EM_NOMEM(n * sizeof *all);
@@ -377,8 +379,8 @@ em_status em_checkpoint_write(em_sink *k, const char *folder, const char *const 
   EM_TRY(em_zip_finish(&w));
 fail:
   em_zip_writer_clear(&w);
-  free(t.p);
-  free(all);
+  em_block_free(t.p);
+  em_block_free(all);
   return st;
 }
 em_status em_checkpoint_save(const char *path, const char *const *names, em_tensor *const *tensors, size_t n) {

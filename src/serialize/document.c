@@ -5,11 +5,10 @@
 #include "core/shape.h"
 #include "json.h"
 #include "unpickle.h"
-#include <stdlib.h>
 #include <string.h>
 
 em_status em_document_value(em_document *d, int kind, em_file_value **out) {
-  em_file_value *v = calloc(1, sizeof *v);
+  em_file_value *v = em_block_zeroed(sizeof *v);
   if (v == NULL) return EM_NOMEM(sizeof *v);
   v->kind = (uint8_t)kind;
   v->next = d->all;
@@ -23,21 +22,21 @@ void em_document_close(em_document *d) {
   for (em_file_value *v = d->all, *next; v != NULL; v = next) {
     next = v->next;
     switch (v->kind) {
-      case EM_FILE_TEXT: case EM_FILE_BYTES: case EM_FILE_DEVICE: free(v->text); break;
-      case EM_FILE_LIST: case EM_FILE_TUPLE: case EM_FILE_SET: case EM_FILE_DICT: free(v->items); break;
+      case EM_FILE_TEXT: case EM_FILE_BYTES: case EM_FILE_DEVICE: em_block_free(v->text); break;
+      case EM_FILE_LIST: case EM_FILE_TUPLE: case EM_FILE_SET: case EM_FILE_DICT: em_block_free(v->items); break;
       case EM_FILE_TENSOR: em_tensor_release(v->tensor); break;
       case EM_FILE_STORAGE: em_storage_release(v->storage); break;
       default: break;
     }
-    free(v);
+    em_block_free(v);
   }
-  free(d);
+  em_block_free(d);
 }
 
 em_status em_document_text(em_document *d, int kind, const void *p, size_t n, em_file_value **out) {
   em_file_value *v = NULL;
   EM_PASS(em_document_value(d, kind, &v));
-  if ((v->text = malloc(n + 1)) == NULL) return EM_NOMEM(n);
+  if ((v->text = em_block_alloc(n + 1)) == NULL) return EM_NOMEM(n);
   if (n > 0) memcpy(v->text, p, n);
   v->text[n] = 0;
   v->count = n;
@@ -49,7 +48,7 @@ em_status em_document_append(em_file_value *to, em_file_value *const *items, siz
   size_t have = to->kind == EM_FILE_DICT ? to->count * 2 : to->count;
   if (have + n > to->room) {
     size_t room = (have + n) * 2;
-    em_file_value **more = realloc(to->items, room * sizeof *more);
+    em_file_value **more = em_block_resize(to->items, room * sizeof *more);
     if (more == NULL) return EM_NOMEM(room * sizeof *more);
     to->items = more, to->room = room;
   }

@@ -1,7 +1,7 @@
 // json.c: a reader without recursion and without trust.
 #include "json.h"
+#include "source.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 bool em_json_fail(em_json *j, const char *what) {
@@ -98,7 +98,7 @@ char *em_json_string(em_json *j) {
     (void)em_json_fail(j, "EOF while parsing a string");
     return NULL;
   }
-  char *text = malloc((size_t)(stop - j->p) + 1), *q = text;  // escapes only become shorter
+  char *text = em_block_alloc((size_t)(stop - j->p) + 1), *q = text;  // escapes only become shorter
   if (text == NULL) {
     (void)em_json_fail(j, "out of memory");
     return NULL;
@@ -110,7 +110,7 @@ char *em_json_string(em_json *j) {
     if (*j->p++ == '\\' && !escape(j, &q)) break;
   }
   if (j->wrong != NULL) {
-    free(text);
+    em_block_free(text);
     return NULL;
   }
   *q = 0;
@@ -148,7 +148,7 @@ bool em_json_skip(em_json *j) {
     } else if (c == '"') {
       char *s = em_json_string(j);
       if (s == NULL) return false;
-      free(s);
+      em_block_free(s);
     } else if (c == ',' || c == ':') {
       if (depth == 0) return em_json_fail(j, "expected value");
       j->p++;

@@ -2,7 +2,6 @@
 #include "npy.h"
 #include "core/dtype.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct header {
@@ -140,14 +139,14 @@ em_status em_npy_read(em_source *s, bool share, em_tensor **out) {
   if (n > 1 << 20 || !em_source_has(s, at, n))
     return em_fail(EM_ERR_VALUE, "%s is truncated or damaged: its header (.npy) would end at byte %llu", s->name,
                    (unsigned long long)(at + n));
-  char *p = malloc(n + 1);
+  char *p = em_block_alloc(n + 1);
   if (p == NULL) return EM_NOMEM(n);
   em_status st = em_source_read(s, at, p, n);
   header h = {p, p, p + n, NULL};
   if (st == EM_OK && !read_header(&h))
     st = em_fail(EM_ERR_VALUE, "%s: the header (.npy) cannot be read at byte %llu: %s%s%s", s->name,
                  (unsigned long long)(at + (uint64_t)(h.p - p)), h.wrong, h.descr[0] ? ": " : "", h.descr);
-  free(p);
+  em_block_free(p);
   return st == EM_OK ? make(s, &h, at + n, share, out) : st;
 }
 

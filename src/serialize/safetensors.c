@@ -33,22 +33,22 @@ const char *em_safetensors_dtype(int dtype) {
 
 // ---------------------------------------------------------------- reading
 static void entry_clear(em_safetensors_entry *e) {
-  free(e->name);
-  free(e->sizes);
+  em_block_free(e->name);
+  em_block_free(e->sizes);
 }
 void em_safetensors_close(em_safetensors *f) {
   if (f == NULL) return;
   for (size_t i = 0; i < f->count; i++) entry_clear(f->entries + i);
-  for (size_t i = 0; i < f->metadata_count; i++) free(f->metadata[i].key), free(f->metadata[i].value);
-  free(f->entries);
-  free(f->metadata);
+  for (size_t i = 0; i < f->metadata_count; i++) em_block_free(f->metadata[i].key), em_block_free(f->metadata[i].value);
+  em_block_free(f->entries);
+  em_block_free(f->metadata);
   em_source_release(f->source);
-  free(f);
+  em_block_free(f);
 }
 
 static bool grow(void *array, size_t count, size_t size) {  // room for one more, doubling
   if (count & (count - 1) && count != 0) return true;
-  void *p = realloc(*(void **)array, (count == 0 ? 1 : count * 2) * size);
+  void *p = em_block_resize(*(void **)array, (count == 0 ? 1 : count * 2) * size);
   if (p == NULL) return false;
   *(void **)array = p;
   return true;
@@ -64,7 +64,7 @@ static bool read_metadata(em_json *j, em_safetensors *f) {
     em_safetensors_pair *pair = &f->metadata[f->metadata_count];
     if ((pair->key = em_json_string(j)) == NULL) return false;
     if (!em_json_expect(j, ':') || (pair->value = em_json_string(j)) == NULL) {
-      free(pair->key);
+      em_block_free(pair->key);
       return false;
     }
     f->metadata_count++;
@@ -77,7 +77,7 @@ static bool read_dtype(em_json *j, em_safetensors_entry *e) {
   if (text == NULL) return false;
   for (int i = 0; i < NDTYPES; i++)
     if (strcmp(text, dtypes[i].name) == 0) e->dtype = dtypes[i].dtype, e->dtype_name = dtypes[i].name;
-  free(text);
+  em_block_free(text);
   return e->dtype_name != NULL || em_json_fail(j, "unknown variant of dtype");
 }
 static bool read_shape(em_json *j, em_safetensors_entry *e) {
@@ -89,7 +89,7 @@ static bool read_shape(em_json *j, em_safetensors_entry *e) {
     if (!em_json_unsigned(j, &sizes[e->ndim])) return false;
     e->ndim++;
   }
-  if ((e->sizes = malloc((size_t)(e->ndim + 1) * sizeof *e->sizes)) == NULL) return em_json_fail(j, "out of memory");
+  if ((e->sizes = em_block_alloc((size_t)(e->ndim + 1) * sizeof *e->sizes)) == NULL) return em_json_fail(j, "out of memory");
   for (int i = 0; i < e->ndim; i++) {
     if (sizes[i] > INT64_MAX) return em_json_fail(j, "overflow computing buffer size from shape and/or element type");
     e->sizes[i] = (int64_t)sizes[i];
@@ -110,7 +110,7 @@ static bool read_entry(em_json *j, em_safetensors_entry *e) {
       if (key == NULL) return false;
       int bit = strcmp(key, "dtype") == 0 ? DTYPE : strcmp(key, "shape") == 0 ? SHAPE : 0;
       if (strcmp(key, "data_offsets") == 0) bit = OFFSETS;
-      free(key);
+      em_block_free(key);
       if (seen & bit) return em_json_fail(j, "duplicate field");
       seen |= bit;
       if (!em_json_expect(j, ':')) return false;
@@ -135,16 +135,16 @@ static bool read_header(em_json *j, em_safetensors *f) {
       char *name = em_json_string(j);
       if (name == NULL) return false;
       if (!em_json_expect(j, ':')) {
-        free(name);
+        em_block_free(name);
         return false;
       }
       if (strcmp(name, "__metadata__") == 0) {
-        free(name);
+        em_block_free(name);
         if (!read_metadata(j, f)) return false;
         continue;
       }
       if (!grow(&f->entries, f->count, sizeof *f->entries)) {
-        free(name);
+        em_block_free(name);
         return em_json_fail(j, "out of memory");
       }
       em_safetensors_entry *e = &f->entries[f->count++];
@@ -167,7 +167,7 @@ static int order_by_name(const void *a, const void *b) {
 }
 
 static em_status check_names(em_safetensors *f) {
-  const em_safetensors_entry **sorted = malloc((f->count + 1) * sizeof *sorted);
+  const em_safetensors_entry **sorted = em_block_alloc((f->count + 1) * sizeof *sorted);
   if (sorted == NULL) return EM_NOMEM(f->count * sizeof *sorted);
   for (size_t i = 0; i < f->count; i++) sorted[i] = f->entries + i;
   qsort(sorted, f->count, sizeof *sorted, order_by_name);
@@ -175,7 +175,7 @@ static em_status check_names(em_safetensors *f) {
   for (size_t i = 1; i < f->count && st == EM_OK; i++)
     if (strcmp(sorted[i - 1]->name, sorted[i]->name) == 0)
       st = em_fail(EM_ERR_RUNTIME, WORDS "the header of %s has two tensors named `%.200s`", f->source->name, sorted[i]->name);
-  free(sorted);
+  em_block_free(sorted);
   return st;
 }
 
@@ -225,8 +225,8 @@ em_status em_safetensors_open(em_source *s, em_safetensors **out) {
   if (n > s->size - 8)
     return em_fail(EM_ERR_RUNTIME, WORDS "invalid header length: the header ends at byte %llu, %s at byte %llu; was the download "
                    "interrupted?", (ull)(n + 8), s->name, (ull)s->size);
-  char *text = malloc(n + 1);
-  em_safetensors *f = calloc(1, sizeof *f);
+  char *text = em_block_alloc(n + 1);
+  em_safetensors *f = em_block_zeroed(sizeof *f);
   em_status st = EM_OK;
   size_t bad = 0;
   if (text == NULL || f == NULL) {
@@ -238,15 +238,20 @@ em_status em_safetensors_open(em_source *s, em_safetensors **out) {
   EM_TRY(em_source_read(s, 8, text, n));
   if (!em_utf8_valid(text, n, &bad)) EM_FAIL(EM_ERR_RUNTIME, WORDS "invalid UTF-8 in header of %s, at byte %zu", s->name, bad + 8);
   em_json j = {text, text, text + n, NULL};
-  if (!read_header(&j, f))
+  bool read = read_header(&j, f);
+  if (!read && strcmp(j.wrong, "out of memory") == 0) {
+    st = EM_NOMEM(n);
+    goto fail;
+  }
+  if (!read)
     EM_FAIL(EM_ERR_RUNTIME, WORDS "invalid JSON in header: %s, at byte %zu of %s", j.wrong, (size_t)(j.p - text) + 8, s->name);
   EM_TRY(check_names(f));
   EM_TRY(check_places(f));
-  free(text);
+  em_block_free(text);
   *out = f;
   return EM_OK;
 fail:
-  free(text);
+  em_block_free(text);
   em_safetensors_close(f);
   return st;
 }
@@ -282,7 +287,7 @@ typedef struct text { char *p; size_t n, room; bool failed; } text;
 static void put(text *t, const char *p, size_t n) {
   if (t->n + n > t->room) {
     size_t room = (t->n + n) * 2 + 256;
-    char *more = t->failed ? NULL : realloc(t->p, room);
+    char *more = t->failed ? NULL : em_block_resize(t->p, room);
     if (more == NULL) {
       t->failed = true;
       return;
@@ -295,13 +300,13 @@ static void put(text *t, const char *p, size_t n) {
 static void put_text(text *t, const char *p) { put(t, p, strlen(p)); }
 static void put_quoted(text *t, const char *p) {
   size_t n = em_json_quote(p, NULL, 0);
-  char *q = malloc(n);
+  char *q = em_block_alloc(n);
   if (q == NULL) {
     t->failed = true;
     return;
   }
   put(t, q, em_json_quote(p, q, n));
-  free(q);
+  em_block_free(q);
 }
 static void put_item(text *t, const item *it, uint64_t at) {
   char number[64];
@@ -334,7 +339,7 @@ static em_status gather(const char *const *names, em_tensor *const *tensors, siz
 
 em_status em_safetensors_write(em_sink *k, const char *const *names, em_tensor *const *tensors, size_t n,
                                const em_safetensors_pair *metadata, size_t npairs, bool has_metadata) {
-  item *items = malloc((n + 1) * sizeof *items);
+  item *items = em_block_alloc((n + 1) * sizeof *items);
   text t = {0};
   em_status st = EM_OK;
   if (items == NULL) return EM_NOMEM(n * sizeof *items);
@@ -368,7 +373,7 @@ em_status em_safetensors_write(em_sink *k, const char *const *names, em_tensor *
   EM_TRY(em_sink_write(k, t.p, t.n));
   for (size_t i = 0; i < n; i++) EM_TRY(em_sink_write(k, em_tensor_data(items[i].t), items[i].nbytes));
 fail:
-  free(t.p);
-  free(items);
+  em_block_free(t.p);
+  em_block_free(items);
   return st;
 }

@@ -2,7 +2,6 @@
 #include "source.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -246,4 +245,39 @@ em_status em_sink_close(em_sink *k) {
   int fd = k->fd;
   k->fd = -1;
   return fd >= 0 && close(fd) < 0 ? em_fail(EM_ERR_RUNTIME, "writing failed: %s", strerror(errno)) : EM_OK;
+}
+
+// ---------------------------------------------------------------- blocks
+typedef struct block { size_t n, capacity; } block;  // before the bytes; 16 bytes, so that they stay aligned
+void *em_block_alloc(size_t n) {
+  size_t total = n + sizeof(block), capacity = total;
+  if (total < n) return NULL;
+  block *b = total <= EM_SMALL_MAX ? em_alloc(total) : em_bytes_alloc(total, &capacity);
+  if (b == NULL) return NULL;
+  *b = (block){n, capacity};
+  return b + 1;
+}
+void *em_block_zeroed(size_t n) {
+  void *p = em_block_alloc(n);
+  if (p != NULL) memset(p, 0, n);
+  return p;
+}
+void em_block_free(void *p) {
+  if (p == NULL) return;
+  block *b = (block *)p - 1;
+  if (b->n + sizeof *b <= EM_SMALL_MAX) em_free(b, b->n + sizeof *b);
+  else em_bytes_free(b, b->capacity);
+}
+void *em_block_resize(void *p, size_t n) {
+  void *q = em_block_alloc(n);
+  if (p == NULL || q == NULL) return q;
+  size_t old = ((block *)p - 1)->n;
+  memcpy(q, p, old < n ? old : n);
+  em_block_free(p);
+  return q;
+}
+char *em_block_text(const char *text) {
+  size_t n = strlen(text) + 1;
+  char *copy = em_block_alloc(n);
+  return copy == NULL ? NULL : memcpy(copy, text, n);
 }

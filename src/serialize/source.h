@@ -58,6 +58,14 @@ EM_PRIV uint32_t em_crc32(uint32_t crc, const void *p, size_t n);
 // Unpacks a raw deflate stream of n bytes into exactly `room` bytes.
 EM_PRIV em_status em_inflate(const uint8_t *p, size_t n, uint8_t *out, size_t room, const char *name);
 
+// Memory of readers and writers, from Ember's allocator: blocks that know their size, so that they can be resized and
+// freed without it. NULL when there is none.
+EM_PRIV void *em_block_alloc(size_t n);
+EM_PRIV void *em_block_zeroed(size_t n);
+EM_PRIV void *em_block_resize(void *p, size_t n);  // p NULL: a new one. On failure p stays
+EM_PRIV char *em_block_text(const char *text);     // a copy
+EM_PRIV void em_block_free(void *p);
+
 // A little-endian number, whatever the machine and the alignment.
 static inline uint64_t em_le(const uint8_t *p, int n) {
   uint64_t v = 0;

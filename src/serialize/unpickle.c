@@ -3,7 +3,6 @@
 // cannot outgrow the input by more than a constant factor, because each entry costs at least one byte of it.
 #include "unpickle.h"
 #include "source.h"
-#include <stdlib.h>
 #include <string.h>
 
 // How the argument of an operation is written: N bytes, a count of N bytes and so many bytes, lines.
@@ -89,7 +88,7 @@ typedef struct machine {
 static em_status grow(void *array, size_t *room, size_t need, size_t size) {
   if (need <= *room) return EM_OK;
   size_t more = need + need / 2 + 32;
-  void *p = realloc(*(void **)array, more * size);
+  void *p = em_block_resize(*(void **)array, more * size);
   if (p == NULL) return EM_NOMEM(more * size);
   memset((char *)p + *room * size, 0, (more - *room) * size);
   *(void **)array = p;
@@ -307,9 +306,9 @@ fail:
   while (m.depth > 0) b->release(b->context, m.stack[--m.depth]);
   for (size_t i = 0; i < m.memo_room; i++)
     if (m.memo[i] != NULL) b->release(b->context, m.memo[i]);
-  free(m.stack);
-  free(m.memo);
-  free(m.marks);
+  em_block_free(m.stack);
+  em_block_free(m.memo);
+  em_block_free(m.marks);
   return st;
 }
 
@@ -361,7 +360,7 @@ em_status em_pickle_globals(const uint8_t *p, size_t n, const char *name,
   }
   *used = (size_t)(w.r.p - p);
 fail:
-  free(w.memo);
+  em_block_free(w.memo);
   return st;
 }
 

@@ -38,7 +38,7 @@ static em_status read_end64(em_source *s, uint64_t end, directory_place *d) {
 
 static em_status find_directory(em_source *s, directory_place *d) {
   size_t n = s->size < END_SIZE + MAX_COMMENT ? (size_t)s->size : END_SIZE + MAX_COMMENT;
-  uint8_t *tail = malloc(n + 1);
+  uint8_t *tail = em_block_alloc(n + 1);
   if (tail == NULL) return EM_NOMEM(n);
   em_status st;
   EM_TRY(em_source_read(s, s->size - n, tail, n));
@@ -63,7 +63,7 @@ static em_status find_directory(em_source *s, directory_place *d) {
                             "%s, which ends at byte %llu: bytes are missing or were changed",
             (ull)d->count, (ull)d->size, (ull)d->offset, s->name, (ull)s->size);
 fail:
-  free(tail);
+  em_block_free(tail);
   return st;
 }
 
@@ -128,13 +128,13 @@ em_status em_zip_open(em_source *s, em_zip **out) {
   directory_place d = {0, 0, 0};
   EM_PASS(find_directory(s, &d));
   em_status st = EM_OK;
-  em_zip *z = calloc(1, sizeof *z);
+  em_zip *z = em_block_zeroed(sizeof *z);
   if (z == NULL) return EM_NOMEM(sizeof *z);
   z->source = em_source_retain(s);
   z->directory_size = d.size;
-  z->directory = malloc(d.size + 1);
-  z->entries = calloc(d.count + 1, sizeof *z->entries);
-  z->by_name = malloc((d.count + 1) * sizeof *z->by_name);
+  z->directory = em_block_alloc(d.size + 1);
+  z->entries = em_block_zeroed((d.count + 1) * (sizeof *z->entries));
+  z->by_name = em_block_alloc((d.count + 1) * sizeof *z->by_name);
   if (z->directory == NULL || z->entries == NULL || z->by_name == NULL || d.count >= UINT32_MAX) {
     st = EM_NOMEM(d.size);
     goto fail;
@@ -163,10 +163,10 @@ fail:
 void em_zip_close(em_zip *z) {
   if (z == NULL) return;
   em_source_release(z->source);
-  free(z->directory);
-  free(z->entries);
-  free(z->by_name);
-  free(z);
+  em_block_free(z->directory);
+  em_block_free(z->entries);
+  em_block_free(z->by_name);
+  em_block_free(z);
 }
 
 const em_zip_entry *em_zip_find(const em_zip *z, const char *name, size_t n) {
@@ -213,11 +213,11 @@ em_status em_zip_read(em_zip *z, const em_zip_entry *e, void *p) {
   if (e->method == 0) {
     EM_PASS(em_source_read(z->source, at, p, e->size));
   } else {
-    uint8_t *packed = malloc(e->packed + 1);
+    uint8_t *packed = em_block_alloc(e->packed + 1);
     if (packed == NULL) return EM_NOMEM(e->packed);
     em_status st = em_source_read(z->source, at, packed, e->packed);
     if (st == EM_OK) st = em_inflate(packed, e->packed, p, e->size, z->source->name);
-    free(packed);
+    em_block_free(packed);
     EM_PASS(st);
   }
   // A check sum of 0 says that there is none (torch.serialization.set_crc32_options(False)).

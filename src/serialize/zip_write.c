@@ -2,7 +2,6 @@
 // 0x0808 (sizes behind the record, names in UTF-8), no time, padding in an extra field "FB".
 #include "zip.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { LOCAL_SIZE = 30, CENTRAL_SIZE = 46 };
@@ -11,8 +10,8 @@ void em_zip_writer_init(em_zip_writer *w, em_sink *sink, uint32_t alignment, boo
   *w = (em_zip_writer){.sink = sink, .alignment = alignment, .sums = sums};
 }
 void em_zip_writer_clear(em_zip_writer *w) {
-  for (size_t i = 0; i < w->count; i++) free(w->records[i].name);
-  free(w->records);
+  for (size_t i = 0; i < w->count; i++) em_block_free(w->records[i].name);
+  em_block_free(w->records);
   w->records = NULL;
   w->count = w->room = 0;
 }
@@ -21,11 +20,11 @@ static em_status remember(em_zip_writer *w, const char *name, size_t n) {
   if (n == 0 || n > UINT16_MAX) return em_fail(EM_ERR_VALUE, "the name of a record has 1 to 65535 bytes, got %zu", n);
   if (w->count == w->room) {
     size_t room = w->room == 0 ? 64 : w->room * 2;
-    struct em_zip_written *more = realloc(w->records, room * sizeof *more);
+    struct em_zip_written *more = em_block_resize(w->records, room * sizeof *more);
     if (more == NULL) return EM_NOMEM(room * sizeof *more);
     w->records = more, w->room = room;
   }
-  char *copy = malloc(n);
+  char *copy = em_block_alloc(n);
   if (copy == NULL) return EM_NOMEM(n);
   memcpy(copy, name, n);
   w->records[w->count++] = (struct em_zip_written){.name = copy, .name_size = n, .header = w->sink->written};
@@ -96,13 +95,13 @@ em_status em_zip_write_storage(em_zip_writer *w, const char *name, size_t name_s
 
 em_status em_zip_write_id(em_zip_writer *w, const char *folder, size_t folder_size) {
   static const char record[] = ".data/serialization_id";
-  char digits[48], *name = malloc(folder_size + sizeof record);
+  char digits[48], *name = em_block_alloc(folder_size + sizeof record);
   if (name == NULL) return EM_NOMEM(folder_size);
   int n = snprintf(digits, sizeof digits, "%020llu%020llu", (unsigned long long)w->id_names, (unsigned long long)w->id_sums);
   memcpy(name, folder, folder_size);
   memcpy(name + folder_size, record, sizeof record);
   em_status st = em_zip_write(w, name, folder_size + sizeof record - 1, digits, (size_t)n);
-  free(name);
+  em_block_free(name);
   return st;
 }
 

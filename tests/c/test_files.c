@@ -100,6 +100,25 @@ static void writes_and_reads(void) {
   (void)unlink(path);
 }
 
+// Each allocation fails once: an error, and nothing is left.
+static void survives_failing_allocations(const char *name) {
+  char path[1024];
+  int64_t n = 1;
+  em_status st = EM_ERR_OOM;
+  (void)snprintf(path, sizeof path, "%s/%s", EM_TEST_DATA, name);
+  for (; n < 5000 && st != EM_OK; n++) {
+    em_document *d = NULL;
+    int64_t live = em_alloc_live(EM_KIND_TENSOR) + em_alloc_live(EM_KIND_STORAGE) + em_alloc_live(EM_KIND_OTHER);
+    (void)em_priv_fault_countdown(n);
+    st = em_document_open(path, false, &d);
+    (void)em_priv_fault_countdown(0);
+    CHECK(st == EM_OK || st == EM_ERR_OOM);
+    if (st == EM_OK) em_document_close(d);
+    CHECK(em_alloc_live(EM_KIND_TENSOR) + em_alloc_live(EM_KIND_STORAGE) + em_alloc_live(EM_KIND_OTHER) == live);
+  }
+  CHECK(st == EM_OK && n > 10);
+}
+
 int main(void) {
   int64_t live = em_alloc_live(EM_KIND_TENSOR) + em_alloc_live(EM_KIND_STORAGE) + em_alloc_live(EM_KIND_OTHER);
   reads_state_dicts(false);
@@ -119,6 +138,8 @@ int main(void) {
   CHECK(at(em_file_find(d->root, "scalar")->tensor, 0) == 2.5f);
   em_document_close(d);
   writes_and_reads();
+  const char *const files[] = {"views.pt", "dtypes_stream.pt", "optimizer.pt", "all.safetensors", "views_deflated.pt"};
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++) survives_failing_allocations(files[i]);
   CHECK(em_alloc_live(EM_KIND_TENSOR) + em_alloc_live(EM_KIND_STORAGE) + em_alloc_live(EM_KIND_OTHER) == live);
   CHECK_DONE();
 }

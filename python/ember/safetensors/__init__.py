@@ -20,6 +20,8 @@ class SafetensorError(Exception):
 def _opened(source):
     try:
         return _C._SafeFile(source)
+    except ember.OutOfMemoryError:
+        raise
     except RuntimeError as error:
         raise SafetensorError(str(error)) from None
 
