@@ -21,12 +21,16 @@ __attribute__((constructor)) static void choose_loops(void) {
   gemm = em_priv_gemm_table();
 }
 
-#define BLOCK_ROWS 16  // sequences that are worth a thread
+#define BLOCK_ROWS 16      // sequences that are worth a thread
+#define WIDE_WEIGHT 262144  // elements of a recurrent weight that blocks should not read too often
+#define FEW 3              // sequences for which packing the weight does not pay
 
 typedef struct layer {
   em_rnn_shape s;
   int dtype;
   bool wide, reverse, train;  // wide: f64
+  bool packs;                 // the recurrent weight is packed: not for one step, nor for few sequences
+  em_tensor *w_hh;
   em_ints batch_sizes;
   size_t item;
   int64_t block;
@@ -58,14 +62,28 @@ static void next_step(const layer *l, walk *w) {
 
 // --- forward
 
-static void recurrent_products(const layer *l, int64_t n, const char *h, char *gates, int64_t ld) {
-  const int64_t H = l->s.hidden, P = l->s.out;
-  if (l->s.mode != EM_RNN_GRU) {
-    gemm->packed(l->dtype, n, l->s.gates * H, P, h, P, 1, l->f.recurrent, gates, ld, true);
-    return;
+static em_matrix matrix(const void *data, int64_t row, int64_t col) { return (em_matrix){(char *)(uintptr_t)data, row, col, 0}; }
+static em_status multiply(const layer *l, int64_t m, int64_t n, int64_t k, em_matrix a, em_matrix b, em_matrix c, em_matrix s) {
+  em_gemm g = {.dtype = l->dtype, .m = m, .n = n, .k = k, .batch = 1, .a = a, .b = b, .c = c, .s = s, .alpha = {1, 0}, .beta = {1, 0}};
+  return em_priv_gemm(&g);
+}
+
+// What the hidden states give to the gates, added to what the inputs gave; to GRU's n it is kept apart.
+static em_status recurrent_products(const layer *l, int64_t n, const char *h, char *gates, int64_t ld) {
+  const int64_t H = l->s.hidden, P = l->s.out, added = (l->s.mode == EM_RNN_GRU ? 2 : l->s.gates) * H;
+  const bool apart = l->s.mode == EM_RNN_GRU;
+  if (l->packs) {
+    gemm->packed(l->dtype, n, added, P, h, P, 1, l->f.recurrent, gates, ld, true);
+    if (apart)
+      gemm->packed(l->dtype, n, H, P, h, P, 1, at(l->f.recurrent, em_gemm_packed_size(added, P), l), at(gates, 3 * H, l), ld, false);
+    return EM_OK;
   }
-  gemm->packed(l->dtype, n, 2 * H, P, h, P, 1, l->f.recurrent, gates, ld, true);
-  gemm->packed(l->dtype, n, H, P, h, P, 1, at(l->f.recurrent, em_gemm_packed_size(2 * H, P), l), at(gates, 3 * H, l), ld, false);
+  const int64_t row = l->w_hh->strides[0], col = l->w_hh->strides[1];
+  const char *w = em_tensor_data(l->w_hh);
+  const em_matrix to = matrix(gates, ld, 1);
+  EM_PASS(multiply(l, n, added, P, matrix(h, P, 1), matrix(w, col, row), to, to));
+  if (!apart) return EM_OK;
+  return multiply(l, n, H, P, matrix(h, P, 1), matrix(at(w, added * row, l), col, row), matrix(at(gates, 3 * H, l), ld, 1), matrix(NULL, 0, 0));
 }
 // Gates of the rows [lo, lo + n) of a step become states.
 static void forward_rows(const layer *l, int64_t row, int64_t lo, int64_t n, char *gates, int64_t ld) {
@@ -101,7 +119,7 @@ static em_status forward_blocks(void *context, int64_t begin, int64_t end) {
       const int64_t hi = sequences(l, w.t) < most ? sequences(l, w.t) : most;
       if (hi <= lo) continue;
       char *g = at(gates, (w.first + lo) * ld, l);
-      recurrent_products(l, hi - lo, at(l->f.h, lo * l->s.out, l), g, ld);
+      EM_PASS(recurrent_products(l, hi - lo, at(l->f.h, lo * l->s.out, l), g, ld));
       forward_rows(l, w.first + lo, lo, hi - lo, g, ld);
     }
   }
@@ -116,11 +134,6 @@ static em_status dense(em_tensor *t, void *to, int dtype) {  // t's elements in 
   em_tensor_release(copy);
   return st;
 }
-static em_matrix matrix(const void *data, int64_t row, int64_t col) { return (em_matrix){(char *)(uintptr_t)data, row, col, 0}; }
-static em_status multiply(const layer *l, int64_t m, int64_t n, int64_t k, em_matrix a, em_matrix b, em_matrix c, em_matrix s) {
-  em_gemm g = {.dtype = l->dtype, .m = m, .n = n, .k = k, .batch = 1, .a = a, .b = b, .c = c, .s = s, .alpha = {1, 0}, .beta = {1, 0}};
-  return em_priv_gemm(&g);
-}
 static void copy_run(const layer *l, void *to, const em_tensor *t, int64_t from, int64_t n) {
   em_cast_load(to, l->dtype, (char *)em_tensor_data(t) + from * t->strides[0] * (int64_t)l->item, l->dtype,
                t->strides[0] * (int64_t)l->item, n);
@@ -134,8 +147,10 @@ static void set_up(layer *l, em_tensor *input, em_tensor *hx, em_tensor *w_hh, e
   l->wide = input->dtype == EM_F64;
   l->reverse = reverse;
   l->batch_sizes = batch_sizes;
-  const int64_t quarter = (l->s.batch / 4 + 7) / 8 * 8;
-  l->block = quarter > BLOCK_ROWS ? quarter : BLOCK_ROWS;
+  l->w_hh = w_hh;
+  l->packs = l->s.steps > 1 && l->s.batch > FEW;
+  const int64_t parts = w_hh->numel > WIDE_WEIGHT ? 2 : 4, part = (l->s.batch / parts + 7) / 8 * 8;
+  l->block = part > BLOCK_ROWS ? part : BLOCK_ROWS;
 }
 // The part of the biases that can be added before the steps: all of it, but for what GRU's r multiplies.
 static em_matrix first_bias(layer *l, em_tensor *b_ih, em_tensor *b_hh) {
@@ -153,7 +168,9 @@ static em_matrix first_bias(layer *l, em_tensor *b_ih, em_tensor *b_hh) {
 static void pack_forward(layer *l, em_tensor *w_hh, em_tensor *w_hr) {
   const int64_t H = l->s.hidden, P = l->s.out, row = w_hh->strides[0], col = w_hh->strides[1];
   const char *w = em_tensor_data(w_hh);
-  if (l->s.mode == EM_RNN_GRU) {
+  if (!l->packs) {
+    // the weight is read where it lies
+  } else if (l->s.mode == EM_RNN_GRU) {
     gemm->pack(l->dtype, 2 * H, P, w, col, row, l->f.recurrent);
     gemm->pack(l->dtype, H, P, at(w, 2 * H * row, l), col, row, at(l->f.recurrent, em_gemm_packed_size(2 * H, P), l));
   } else {
@@ -241,7 +258,12 @@ static em_status backward_blocks(void *context, int64_t begin, int64_t end) {
         gemm->packed(l->dtype, n, H, P, dh, P, 1, l->b.project, at(l->b.dm, lo * H, l), H, false);
       }
       backward_rows(l, row, lo, n);
-      gemm->packed(l->dtype, n, P, l->s.gates * H, dg, wide, 1, l->b.recurrent, dh, P, l->s.mode == EM_RNN_GRU);
+      if (l->packs) {
+        gemm->packed(l->dtype, n, P, l->s.gates * H, dg, wide, 1, l->b.recurrent, dh, P, l->s.mode == EM_RNN_GRU);
+        continue;
+      }
+      const em_matrix to = matrix(dh, P, 1), w = matrix(em_tensor_data(l->w_hh), l->w_hh->strides[0], l->w_hh->strides[1]);
+      EM_PASS(multiply(l, n, P, l->s.gates * H, matrix(dg, wide, 1), w, to, l->s.mode == EM_RNN_GRU ? to : matrix(NULL, 0, 0)));
     }
   }
   return EM_OK;
@@ -292,7 +314,7 @@ static em_status hidden_gradients(const layer *l, em_tensor *const *d) {
 }
 static void pack_backward(const layer *l, em_tensor *w_hh, em_tensor *w_hr) {
   const int64_t H = l->s.hidden, P = l->s.out;
-  gemm->pack(l->dtype, P, l->s.gates * H, em_tensor_data(w_hh), w_hh->strides[0], w_hh->strides[1], l->b.recurrent);
+  if (l->packs) gemm->pack(l->dtype, P, l->s.gates * H, em_tensor_data(w_hh), w_hh->strides[0], w_hh->strides[1], l->b.recurrent);
   if (w_hr != NULL) gemm->pack(l->dtype, H, P, em_tensor_data(w_hr), w_hr->strides[0], w_hr->strides[1], l->b.project);
 }
 static em_status start(em_tensor *from, em_tensor *to) {
