@@ -148,6 +148,14 @@ def swapped(storage, dtype):
     return result
 
 
+def storage_piece(storage, begin, end):
+    """A new storage with some bytes of another."""
+    piece = UntypedStorage(end - begin)
+    whole = _C._window(storage, ember.uint8, begin, (end - begin,), (1,))
+    _C._window(piece, ember.uint8, 0, (end - begin,), (1,)).copy_(whole)
+    return piece
+
+
 def storage_view(root, begin, end):
     """A storage over some bytes of another: old files knew such views. Shares the bytes."""
     return _C._source_memory(memoryview(root)[begin:end], "a view of a storage").storage(0, end - begin, True)

@@ -1,6 +1,7 @@
 """Methods of Tensor that are written in Python. They are attached to the type when ember is imported."""
 
 import copyreg
+import threading
 from collections import OrderedDict
 
 from . import _C
@@ -81,14 +82,23 @@ def _reduce_storage(storage):
 copyreg.pickle(UntypedStorage, _reduce_storage)
 
 
+class _Saving(threading.local):
+    place = None  # a function of a tensor that says which storage and offset a file should give it
+
+
+_saving = _Saving()
+
+
 def _reduce_plain(self):
     from . import _utils
     if self.is_meta:
         return _utils._rebuild_meta_tensor_no_storage, (self.dtype, tuple(self.size()), self.stride(),
                                                         self.requires_grad)
     from .storage import TypedStorage
-    storage = TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
-    return _utils._rebuild_tensor_v2, (storage, self.storage_offset(), tuple(self.size()), self.stride(),
+    place = _saving.place
+    untyped, offset = (self.untyped_storage(), self.storage_offset()) if place is None else place(self)
+    storage = TypedStorage(wrap_storage=untyped, dtype=self.dtype)
+    return _utils._rebuild_tensor_v2, (storage, offset, tuple(self.size()), self.stride(),
                                        self.requires_grad, OrderedDict())
 
 

@@ -22,6 +22,7 @@ from ember import _C
 from ember.storage import STORAGE_CLASSES, TypedStorage, UntypedStorage
 
 from . import _files
+from ._tensor import _saving
 from ._files import MAGIC_NUMBER, PROTOCOL_VERSION
 from ._weights_only import (UnpicklingError, add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals)
 from . import _weights_only
@@ -295,6 +296,54 @@ def _check_dill(pickle_module):
         raise AttributeError(f"'{type(pickle_module).__name__}' object has no attribute '__name__'")
 
 
+class _Compact:
+    """Cuts each storage down to what the tensors in the file show of it. They still share what they shared."""
+
+    def __init__(self, obj, pickle_module, protocol):
+        self.spans, self.cut = {}, {}
+        with self.placing(self.look):
+            _pickle_to(io.BytesIO(), obj, pickle_module, protocol, lambda value: 0 if ember.is_storage(value) else None)
+
+    @contextlib.contextmanager
+    def placing(self, place):
+        _saving.place = place
+        try:
+            yield
+        finally:
+            _saving.place = None
+
+    @staticmethod
+    def reach(tensor):
+        """The bytes of its storage that a tensor reaches: first and one past the last."""
+        size = tensor.element_size()
+        first = tensor.storage_offset() * size
+        return first, first + size * (1 + sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride())))
+
+    def look(self, tensor):
+        """First round: which bytes are seen."""
+        storage = tensor.untyped_storage()
+        first, last = self.reach(tensor)
+        if tensor.numel():
+            _, low, high = self.spans.get(storage._cdata, (storage, first, last))
+            self.spans[storage._cdata] = storage, min(low, first), max(high, last)
+        return storage, tensor.storage_offset()
+
+    def place(self, tensor):
+        """Second round: the cut storage, and the tensor's offset in it."""
+        storage = tensor.untyped_storage()
+        if tensor.numel() == 0:
+            return UntypedStorage(0), 0
+        _, low, high = self.spans.get(storage._cdata, (storage, 0, 0))
+        first, last = self.reach(tensor)
+        if first < low or last > high:  # made by pickling itself, after the first round
+            return storage, tensor.storage_offset()
+        low -= low % 16  # elements of every dtype stay whole
+        if storage._cdata not in self.cut:
+            whole = low == 0 and high == storage.nbytes()
+            self.cut[storage._cdata] = storage if whole else _files.storage_piece(storage, low, high)
+        return self.cut[storage._cdata], tensor.storage_offset() - low // tensor.element_size()
+
+
 def _save_zip(obj, write, folder, pickle_module, protocol, byteorder_record):
     shared = _SharedStorages()
 
@@ -346,11 +395,16 @@ def _element_size(shared, storage):
 
 
 def save(obj, f, pickle_module=pickle, pickle_protocol=DEFAULT_PROTOCOL, _use_new_zipfile_serialization=True,
-         _disable_byteorder_record=False):
+         _disable_byteorder_record=False, *, compact=False):
     """Write obj to the file f (a path, or an object with `write`).
 
     Tensors that share a storage share it again after load; a storage is written whole, however small the views of it.
+    compact (Ember's own): only the part from the first to the last element that a tensor in obj shows.
     """
+    if compact:
+        cut = _Compact(obj, pickle_module, pickle_protocol)
+        with cut.placing(cut.place):
+            return save(obj, f, pickle_module, pickle_protocol, _use_new_zipfile_serialization, _disable_byteorder_record)
     _check_dill(pickle_module)
     path = os.fspath(f) if isinstance(f, (str, os.PathLike)) else None
     if path is None and not hasattr(f, "write"):

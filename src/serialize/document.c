@@ -119,10 +119,11 @@ static em_status b_add(void *context, void *set, void **items, size_t n) {
 }
 
 // ---------------------------------------------------------------- names and what they make
-enum { ORDERED_DICT, TENSOR_V2, TENSOR_V3, PARAMETER, PARAMETER_STATE, FROM_TYPE, SIZE, DEVICE, ENCODE, SET, COMPLEX,
+enum { ORDERED_DICT, COUNTER, TENSOR_V2, TENSOR_V3, PARAMETER, PARAMETER_STATE, FROM_TYPE, SIZE, DEVICE, ENCODE, SET, COMPLEX,
        LAYOUT, CLASS /* never called */ };
 static const struct { const char *module, *name; int which; } names[] = {
     {"collections", "OrderedDict", ORDERED_DICT},
+    {"collections", "Counter", COUNTER},
     {"torch._utils", "_rebuild_tensor_v2", TENSOR_V2},
     {"torch._utils", "_rebuild_tensor_v3", TENSOR_V3},
     {"torch._utils", "_rebuild_parameter", PARAMETER},
@@ -243,6 +244,12 @@ static em_status b_call(void *context, void *function, void *args, void **out) {
     case ORDERED_DICT:
       if (a->count > 0) return em_fail(EM_ERR_RUNTIME, "an OrderedDict with arguments");
       return em_document_value(d, EM_FILE_DICT, OUT(out));
+    case COUNTER:
+      EM_PASS(em_document_value(d, EM_FILE_DICT, OUT(out)));
+      if (a->count == 0) return EM_OK;
+      if (a->items[0]->kind != EM_FILE_DICT || a->items[0]->count > d->room) return em_fail(EM_ERR_RUNTIME, "a Counter of no dict");
+      d->room -= a->items[0]->count;
+      return em_document_append(*out, a->items[0]->items, 2 * a->items[0]->count);
     case TENSOR_V2: case TENSOR_V3: return make_tensor(d, f->dtype, a, OUT(out));
     case PARAMETER: case PARAMETER_STATE: return parameter(d, a, OUT(out));
     case FROM_TYPE:

@@ -341,6 +341,32 @@ def test_views_of_one_storage_are_saved_once():
     assert all(got[i].untyped_storage().data_ptr() == got[0].untyped_storage().data_ptr() for i in range(100))
 
 
+def test_compact_files_hold_what_is_seen():
+    base = torch.arange(100_000, dtype=torch.float64)
+    p = torch.nn.Parameter(base[50_001:50_004])
+    values = {"a": base[50_000:50_010:3], "b": base[50_003:50_006], "p": p, "none": base[7:7], "other": torch.arange(3),
+              "t": torch.ones(4, 5).t(), "byte": torch.zeros(1000, dtype=torch.uint8)[501:503], "storage": torch.ones(2).storage(),
+              "generator": torch.Generator().manual_seed(3)}
+    for new in (True, False):
+        f = io.BytesIO()
+        torch.save(values, f, compact=True, _use_new_zipfile_serialization=new)
+        assert len(f.getvalue()) < 12_000
+        f.seek(0)
+        got = torch.load(f, weights_only=False)
+        for name, want in values.items():
+            if name not in ("storage", "generator"):
+                assert torch.equal(got[name], want) and got[name].stride() == want.stride() and type(got[name]) is type(want), name
+        assert not new or torch.equal(got["generator"].get_state(), values["generator"].get_state())
+        got["a"][1] = -1
+        assert got["b"][0].item() == -1 and got["storage"].tolist() == [1, 1]
+    f = io.BytesIO()
+    torch.save(values, f)
+    assert len(f.getvalue()) > 800_000
+    with pytest.raises(AttributeError):
+        torch.save([base, lambda: 0], io.BytesIO(), compact=True)
+    assert torch._tensor._saving.place is None
+
+
 def test_same_bytes_as_two_dtypes_are_refused():
     a = torch.ones(2)
     with pytest.raises(RuntimeError, match="Cannot save multiple tensors or storages that view the same data as different types"):
