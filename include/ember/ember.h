@@ -13,6 +13,7 @@
 #include "optim.h"
 #include "random.h"
 #include "scope.h"
+#include "serialize.h"
 #include "short.h"
 #include "tensor.h"
 #include "types.h"

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define CHECK(ok)                                                                                    \
   do {                                                                                               \
@@ -261,6 +262,40 @@ static void own_operators(void) {
   em_tensor_release(y);
 }
 
+// ---- files ----
+static void files(void) {
+  const char *names[] = {"layer.weight", "layer.bias"};
+  em_scope *s = em_scope_begin();
+  em_tensor *given[] = {em_t(em_randn(EM_INTS(3, 2))), em_ones_with(EM_INTS(4), EM_I64, -1, EM_DEVICE_NONE, -1)};
+  em_tensor *to[] = {em_zeros(EM_INTS(2, 3)), em_zeros(EM_INTS(4))};
+  for (int kind = 0; kind < 2; kind++) {
+    char path[] = "/tmp/ember-test-api-XXXXXX";
+    int fd = mkstemp(path);
+    CHECK(fd >= 0 && close(fd) == 0);
+    em_weights *w;
+    CHECK((kind ? em_save_safetensors : em_save_checkpoint)(path, names, given, 2) == EM_OK);
+    CHECK(em_weights_load(path, &w) == EM_OK && em_weights_count(w) == 2 && em_weights_name(w, 2) == NULL);
+    bool equal;
+    CHECK(em_call_equal(em_weights_find(w, "layer.weight"), given[0], &equal) == EM_OK && equal);
+    CHECK(em_tensor_dtype(em_weights_find(w, "layer.bias")) == EM_I64 && em_weights_find(w, "nothing") == NULL);
+    CHECK(em_weights_copy_to(w, names, to, 2) == EM_OK);
+    CHECK(em_call_equal(to[0], given[0], &equal) == EM_OK && equal);
+    CHECK(em_weights_copy_to(w, names, to, 1) == EM_ERR_RUNTIME && strstr(em_error_message(), "Unexpected key"));
+    const char *other[] = {"layer.weight", "else"};
+    CHECK(em_weights_copy_to(w, other, to, 2) == EM_ERR_RUNTIME && strstr(em_error_message(), "Missing key"));
+    em_tensor *wrong[] = {to[1], to[0]};
+    CHECK(em_weights_copy_to(w, names, wrong, 2) == EM_ERR_RUNTIME && strstr(em_error_message(), "size mismatch"));
+    em_weights_free(w);
+    CHECK(truncate(path, 40) == 0 && em_weights_load(path, &w) != EM_OK && strstr(em_error_message(), path));
+    unlink(path);
+    CHECK(em_weights_load(path, &w) != EM_OK);
+  }
+  const char *twice[] = {"a", "a"};
+  CHECK(em_save_checkpoint("/tmp/ember-never", twice, given, 2) == EM_ERR_RUNTIME);
+  CHECK(em_save_safetensors("/nowhere/at/all", names, given, 2) != EM_OK);
+  CHECK(em_scope_end(s) == EM_OK);
+}
+
 int main(void) {
   int64_t before = em_live_tensors();
   tensors();
@@ -270,6 +305,7 @@ int main(void) {
   optimizers();
   random_numbers();
   own_operators();
+  files();
   CHECK(em_live_tensors() == before);
   em_alloc_stats stats;
   em_alloc_get_stats(&stats);
