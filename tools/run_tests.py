@@ -88,13 +88,15 @@ def pytest_jobs(groups, args, scratch):
             yield Job(group, os.path.relpath(path, ROOT), command, args.limit, count_pytest, report)
 
 
-def example_jobs(args):
-    """Examples run with the arguments that their own line `# tests run this with: ...` gives."""
+def example_jobs(args, scratch):
+    """Examples run on Ember with the arguments that their own line `# tests run this with: ...` gives."""
     for path in sorted(glob.glob(os.path.join(ROOT, "examples", "python", "*.py"))):
         with open(path, encoding="utf-8") as file:
             given = re.search(r"^# tests run this with: (.*)$", file.read(), re.M)
-        command = [sys.executable, path] + (given[1].split() if given else [])
-        yield Job("examples", os.path.relpath(path, ROOT), command, args.limit, count_program)
+        if given:
+            command = [sys.executable, "-m", "ember", path] + given[1].split()
+            yield Job("examples", os.path.relpath(path, ROOT), command, args.limit, count_program,
+                      cwd=tempfile.mkdtemp(dir=scratch))
 
 
 def doc_jobs(args, scratch):
@@ -185,7 +187,7 @@ def collect(args, scratch):
     groups = args.only or (ASAN_GROUPS if args.asan else GROUPS)
     jobs = list(c_jobs(args.build)) if "c" in groups else []
     jobs += pytest_jobs([group for group in ["c"] + PYTEST_GROUPS if group in groups], args, scratch)
-    jobs += example_jobs(args) if "examples" in groups else []
+    jobs += example_jobs(args, scratch) if "examples" in groups else []
     jobs += doc_jobs(args, scratch) if "docs" in groups else []
     return select(jobs, args.k) if args.k else jobs
 
