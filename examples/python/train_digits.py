@@ -2,8 +2,8 @@
 
 An ordinary PyTorch program: `python -m ember examples/python/train_digits.py` runs it on Ember, plain `python` on PyTorch.
 The 1,797 digits (8 x 8 grey values) come with scikit-learn's package, which is used for nothing else; a fifth is held out.
-In the folder --out it leaves the weights (digits.pt), the held-out digits for other programs (digits.csv: 64 grey values
-from 0 to 16, then the label), and a picture of the loss and of some digits with what the network read (digits.png).
+In the folder --out it leaves the weights (digits.pt), the digits for other programs, held-out ones first (digits.csv: 64 grey
+values from 0 to 16, then the label), and a picture of the loss and of some digits with what the network read (digits.png).
 """
 # tests run this with: --epochs 10 --require 96
 import argparse
@@ -117,8 +117,8 @@ def main():
     images, labels, said = read(reloaded, held_out)
     assert torch.equal(said, read(model, held_out)[2]), "the reloaded weights read something else"
     with open(os.path.join(options.out, "digits.csv"), "w", encoding="ascii") as file:
-        for image, label in zip((images.flatten(1) * 16).int().tolist(), labels.tolist()):
-            file.write(",".join(map(str, [*image, label])) + "\n")
+        for image, label in [*held_out, *to_learn]:
+            file.write(",".join(map(str, [*(image.flatten() * 16).int().tolist(), label.item()])) + "\n")
     draw(os.path.join(options.out, "digits.png"), losses, images, labels, said)
     if options.losses:
         with open(options.losses, "w", encoding="ascii") as file:
