@@ -154,8 +154,8 @@ def check_listed(lint):
     for path in lint.files("src/**/*.c", "python/csrc/**/*.c", "tests/c/test_*.c", "examples/c/*.c"):
         name = os.path.basename(path)
         words = [f"'{name}'", f"/{name}'"]
-        if path.startswith("tests/c/"):
-            words.append(f"'{name[len('test_'):-len('.c')]}'")
+        if path.startswith(("tests/c/", "examples/c/")):
+            words.append(f"'{name.removeprefix('test_')[:-len('.c')]}'")
         driven = path.startswith("tests/c/") and os.path.exists(path[:-2] + ".py")  # its pytest module compiles it
         if not driven and not any(word in text for text in builds.values() for word in words):
             lint.problem(path, 0, "unlisted", "no meson.build compiles this file")
