@@ -212,53 +212,57 @@ static void line_at(const job *j, int64_t l, int64_t *in, int64_t *out) {
     *out += i * j->to->strides[d];
   }
 }
-// The buffers' parts that play real and imaginary: exchanged for a backward transform.
+// Lanes [0, count) of the buffers from and to lines that begin at `at`: lines side by side are read side by side.
 #define LINES(T, S)                                                                                                \
-  static void load_##T##_##S(const job *j, int64_t at, int64_t v, S *re, S *im) {                                  \
+  static void load_##T##_##S(const job *j, const int64_t *at, int64_t count, S *re, S *im) {                       \
     const int64_t step = j->from->strides[j->dim], n = j->t->n, lanes = j->t->lanes;                               \
     const T *x = (const T *)(const void *)j->in;                                                                   \
     if (j->kind == FROM_REAL) {                                                                                    \
-      for (int64_t i = 0; i < n; i++) {                                                                            \
-        re[i * lanes + v] = (S)x[at + i * step];                                                                   \
-        im[i * lanes + v] = 0;                                                                                     \
-      }                                                                                                            \
+      for (int64_t i = 0; i < n; i++)                                                                              \
+        for (int64_t v = 0; v < count; v++) {                                                                      \
+          re[i * lanes + v] = (S)x[at[v] + i * step];                                                              \
+          im[i * lanes + v] = 0;                                                                                   \
+        }                                                                                                          \
       return;                                                                                                      \
     }                                                                                                              \
     const int64_t have = j->kind == TO_REAL ? n / 2 + 1 : n;                                                       \
-    for (int64_t i = 0; i < have; i++) {                                                                           \
-      re[i * lanes + v] = (S)x[2 * (at + i * step)];                                                               \
-      im[i * lanes + v] = (S)x[2 * (at + i * step) + 1];                                                           \
-    }                                                                                                              \
-    for (int64_t i = have; i < n; i++) { /* the other half mirrors the first */                                    \
-      re[i * lanes + v] = re[(n - i) * lanes + v];                                                                 \
-      im[i * lanes + v] = -im[(n - i) * lanes + v];                                                                \
-    }                                                                                                              \
+    for (int64_t i = 0; i < have; i++)                                                                             \
+      for (int64_t v = 0; v < count; v++) {                                                                        \
+        re[i * lanes + v] = (S)x[2 * (at[v] + i * step)];                                                          \
+        im[i * lanes + v] = (S)x[2 * (at[v] + i * step) + 1];                                                      \
+      }                                                                                                            \
+    for (int64_t i = have; i < n; i++) /* the other half mirrors the first */                                      \
+      for (int64_t v = 0; v < count; v++) {                                                                        \
+        re[i * lanes + v] = re[(n - i) * lanes + v];                                                               \
+        im[i * lanes + v] = -im[(n - i) * lanes + v];                                                              \
+      }                                                                                                            \
   }                                                                                                                \
-  static void store_##T##_##S(const job *j, int64_t at, int64_t v, const S *re, const S *im) {                     \
+  static void store_##T##_##S(const job *j, const int64_t *at, int64_t count, const S *re, const S *im) {          \
     const int64_t step = j->to->strides[j->dim], lanes = j->t->lanes;                                              \
     const S scale = (S)j->scale;                                                                                   \
     T *y = (T *)(void *)j->out;                                                                                    \
-    for (int64_t i = 0; i < j->outputs; i++) {                                                                     \
-      if (j->kind == TO_REAL) {                                                                                    \
-        y[at + i * step] = (T)(re[i * lanes + v] * scale);                                                         \
-      } else {                                                                                                     \
-        y[2 * (at + i * step)] = (T)(re[i * lanes + v] * scale);                                                   \
-        y[2 * (at + i * step) + 1] = (T)(im[i * lanes + v] * scale);                                               \
+    for (int64_t i = 0; i < j->outputs; i++)                                                                       \
+      for (int64_t v = 0; v < count; v++) {                                                                        \
+        if (j->kind == TO_REAL) {                                                                                  \
+          y[at[v] + i * step] = (T)(re[i * lanes + v] * scale);                                                    \
+        } else {                                                                                                   \
+          y[2 * (at[v] + i * step)] = (T)(re[i * lanes + v] * scale);                                              \
+          y[2 * (at[v] + i * step) + 1] = (T)(im[i * lanes + v] * scale);                                          \
+        }                                                                                                          \
       }                                                                                                            \
-    }                                                                                                              \
   }
 LINES(float, float)
 LINES(float, double)
 LINES(double, double)
-static void load(const job *j, int64_t at, int64_t v, void *re, void *im) {
-  if (j->wide) load_double_double(j, at, v, re, im);
-  else if (j->t->wide) load_float_double(j, at, v, re, im);
-  else load_float_float(j, at, v, re, im);
+static void load(const job *j, const int64_t *at, int64_t count, void *re, void *im) {
+  if (j->wide) load_double_double(j, at, count, re, im);
+  else if (j->t->wide) load_float_double(j, at, count, re, im);
+  else load_float_float(j, at, count, re, im);
 }
-static void store(const job *j, int64_t at, int64_t v, const void *re, const void *im) {
-  if (j->wide) store_double_double(j, at, v, re, im);
-  else if (j->t->wide) store_float_double(j, at, v, re, im);
-  else store_float_float(j, at, v, re, im);
+static void store(const job *j, const int64_t *at, int64_t count, const void *re, const void *im) {
+  if (j->wide) store_double_double(j, at, count, re, im);
+  else if (j->t->wide) store_float_double(j, at, count, re, im);
+  else store_float_float(j, at, count, re, im);
 }
 static em_status groups(void *context, int64_t begin, int64_t end) {
   const job *j = context;
@@ -272,12 +276,10 @@ static em_status groups(void *context, int64_t begin, int64_t end) {
   for (int64_t g = begin; g < end; g++) {
     const int64_t first = g * t->lanes, n = j->lines - first < t->lanes ? j->lines - first : t->lanes;
     int64_t in[8], out[8];
-    for (int64_t v = 0; v < n; v++) {
-      line_at(j, first + v, &in[v], &out[v]);
-      load(j, in[v], v, re, im);
-    }
+    for (int64_t v = 0; v < n; v++) line_at(j, first + v, &in[v], &out[v]);
+    load(j, in, n, re, im);
     transform_run(t, b);
-    for (int64_t v = 0; v < n; v++) store(j, out[v], v, re, im);
+    store(j, out, n, re, im);
   }
   em_free(memory, bytes);
   return EM_OK;

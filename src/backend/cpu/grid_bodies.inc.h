@@ -38,18 +38,6 @@ static T FN(bounded)(T x, int64_t size, const job *j, T *slope) {
   else if (j->padding == REFLECTION) x = FN(clip)(FN(reflect)(x, size, j->align, slope), size, slope);
   return x > -2147483648.0 && x < 2147483646.0 ? x : -100;  // far away, or not a number: nowhere
 }
-// corner: bit k set: the upper neighbour along dim k. Offset of the element, or -1 outside; *weight its share.
-static int64_t FN(corner)(const job *j, int c, const int64_t *base, const T *part, T *weight) {
-  int64_t at = 0;
-  *weight = 1;
-  for (int k = 0; k < j->dims; k++) {
-    const int64_t i = base[k] + (c >> k & 1);
-    if (i < 0 || i >= j->in[k]) return -1;
-    at = at * j->in[k] + i;
-    *weight *= c >> k & 1 ? part[k] : 1 - part[k];
-  }
-  return at;
-}
 // Positions of output point g along each dim, the first dim first. The grid gives the last dim's first.
 static void FN(point)(const job *j, const T *g, bool bound, T *x, T *slope) {
   for (int k = 0; k < j->dims; k++) {
@@ -79,109 +67,94 @@ static int64_t FN(tap)(const job *j, T y, T x) {
   const int64_t iy = (int64_t)y, ix = (int64_t)x;
   return iy < 0 || ix < 0 || iy >= j->in[0] || ix >= j->in[1] ? -1 : iy * j->in[1] + ix;
 }
-static void FN(sample)(const job *j, int64_t n, int64_t p) {
-  const T *g = (const T *)j->grid + (n * j->points + p) * j->dims;
-  const T *x = (const T *)j->input + n * j->channels * j->in_area;
-  T *o = (T *)j->out + n * j->channels * j->points + p;
-  T at[3], slope[3], part[3];
-  int64_t base[3];
-  FN(point)(j, g, j->mode != BICUBIC, at, slope);
-  for (int64_t c = 0; c < j->channels; c++) o[c * j->points] = 0;
-  if (j->mode == NEAREST) {
-    int64_t e = 0;
-    for (int k = 0; k < j->dims && e >= 0; k++) {
-      const int64_t i = (int64_t)nearbyint((double)at[k]);
-      e = i < 0 || i >= j->in[k] ? -1 : e * j->in[k] + i;
-    }
-    if (e >= 0)
-      for (int64_t c = 0; c < j->channels; c++) o[c * j->points] = x[c * j->in_area + e];
-    return;
+
+// What a block of points reads: for each tap the element (-1: none), its weight, and the weight's derivative along each dim.
+typedef struct FN(taps) {
+  int count;
+  int64_t at[TAPS][BLOCK];
+  T weight[TAPS][BLOCK], slope[3][TAPS][BLOCK];
+} FN(taps);
+static void FN(nearest_taps)(const job *j, const T *x, int i, FN(taps) *t) {
+  int64_t e = 0;
+  for (int k = 0; k < j->dims && e >= 0; k++) {
+    const int64_t n = (int64_t)nearbyint((double)x[k]);
+    e = n < 0 || n >= j->in[k] ? -1 : e * j->in[k] + n;
   }
-  if (j->mode == BICUBIC) {
-    T wy[4], wx[4];
-    const T y0 = (T)floor((double)at[0]), x0 = (T)floor((double)at[1]);
-    FN(cubic)(at[0] - y0, wy);
-    FN(cubic)(at[1] - x0, wx);
-    for (int i = 0; i < 16; i++) {
-      const int64_t e = FN(tap)(j, y0 - 1 + (T)(i / 4), x0 - 1 + (T)(i % 4));
-      if (e >= 0)
-        for (int64_t c = 0; c < j->channels; c++) o[c * j->points] += x[c * j->in_area + e] * wx[i % 4] * wy[i / 4];
-    }
-    return;
+  t->at[0][i] = e;
+  t->weight[0][i] = 1;
+  for (int k = 0; k < j->dims; k++) t->slope[k][0][i] = 0;
+}
+static void FN(cubic_taps)(const job *j, const T *x, const T *slope, int i, FN(taps) *t) {
+  T wy[4], wx[4], dy[4], dx[4];
+  const T y0 = (T)floor((double)x[0]), x0 = (T)floor((double)x[1]);
+  FN(cubic)(x[0] - y0, wy);
+  FN(cubic)(x[1] - x0, wx);
+  FN(cubic_slope)(x[0] - y0, dy);
+  FN(cubic_slope)(x[1] - x0, dx);
+  for (int q = 0; q < 16; q++) {
+    t->at[q][i] = FN(tap)(j, y0 - 1 + (T)(q / 4), x0 - 1 + (T)(q % 4));
+    t->weight[q][i] = wx[q % 4] * wy[q / 4];
+    t->slope[0][q][i] = dy[q / 4] * wx[q % 4] * slope[0];
+    t->slope[1][q][i] = wy[q / 4] * dx[q % 4] * slope[1];
   }
-  for (int k = 0; k < j->dims; k++) {
-    base[k] = (int64_t)floor((double)at[k]);
-    part[k] = at[k] - (T)base[k];
-  }
+}
+// The corners of the cell: bit k of q is set for the upper one along dim k.
+static void FN(linear_taps)(const job *j, const T *x, const T *slope, int i, FN(taps) *t) {
   for (int q = 0; q < 1 << j->dims; q++) {
-    T w;
-    const int64_t e = FN(corner)(j, q, base, part, &w);
-    if (e >= 0)
-      for (int64_t c = 0; c < j->channels; c++) o[c * j->points] += x[c * j->in_area + e] * w;
-  }
-}
-// A point's gradient to the corners around it, and to `sum`, its own along each dim.
-static void FN(give_corners)(const job *j, const int64_t *base, const T *part, const T *x, const T *go, T *gx, T *sum) {
-  const int corners = 1 << j->dims;
-  int64_t e[8];
-  T w[8], slope[8][3];
-  for (int q = 0; q < corners; q++) {
-    e[q] = FN(corner)(j, q, base, part, &w[q]);
-    for (int k = 0; k < j->dims; k++) {  // the weight's derivative along dim k
-      slope[q][k] = q >> k & 1 ? 1 : -1;
-      for (int d = 0; d < j->dims; d++)
-        if (d != k) slope[q][k] *= q >> d & 1 ? part[d] : 1 - part[d];
-    }
-  }
-  for (int64_t c = 0; c < j->channels; c++) {
-    const T v = go[c * j->points], *plane = x + c * j->in_area;
-    for (int q = 0; q < corners; q++) {
-      if (e[q] < 0) continue;
-      if (gx != NULL) gx[c * j->in_area + e[q]] += v * w[q];
-      for (int k = 0; k < j->dims; k++) sum[k] += plane[e[q]] * slope[q][k] * v;
-    }
-  }
-}
-static void FN(give)(const job *j, int64_t n, int64_t p) {
-  const T *g = (const T *)j->grid + (n * j->points + p) * j->dims;
-  const T *x = (const T *)j->input + n * j->channels * j->in_area;
-  const T *go = (const T *)j->grad + n * j->channels * j->points + p;
-  T *gx = j->want_input ? (T *)j->out + n * j->channels * j->in_area : NULL;
-  T *gg = (T *)j->grid_grad + (n * j->points + p) * j->dims;
-  T at[3], slope[3], part[3], sum[3] = {0};
-  int64_t base[3];
-  FN(point)(j, g, j->mode != BICUBIC, at, slope);
-  if (j->mode == NEAREST) {
     int64_t e = 0;
-    for (int k = 0; k < j->dims && e >= 0; k++) {
-      const int64_t i = (int64_t)nearbyint((double)at[k]);
-      e = i < 0 || i >= j->in[k] ? -1 : e * j->in[k] + i;
-    }
-    if (e >= 0 && gx != NULL)
-      for (int64_t c = 0; c < j->channels; c++) gx[c * j->in_area + e] += go[c * j->points];
-  } else if (j->mode == BICUBIC) {
-    T wy[4], wx[4], dy[4], dx[4];
-    const T y0 = (T)floor((double)at[0]), x0 = (T)floor((double)at[1]);
-    FN(cubic)(at[0] - y0, wy);
-    FN(cubic)(at[1] - x0, wx);
-    FN(cubic_slope)(at[0] - y0, dy);
-    FN(cubic_slope)(at[1] - x0, dx);
-    for (int i = 0; i < 16; i++) {
-      const int64_t e = FN(tap)(j, y0 - 1 + (T)(i / 4), x0 - 1 + (T)(i % 4));
-      if (e < 0) continue;
-      for (int64_t c = 0; c < j->channels; c++) {
-        const T v = go[c * j->points], u = x[c * j->in_area + e];
-        if (gx != NULL) gx[c * j->in_area + e] += v * wx[i % 4] * wy[i / 4];
-        sum[0] += u * v * dy[i / 4] * wx[i % 4];
-        sum[1] += u * v * wy[i / 4] * dx[i % 4];
-      }
-    }
-  } else {
+    T w = 1, d[3] = {slope[0], slope[1], j->dims == 3 ? slope[2] : 0};
     for (int k = 0; k < j->dims; k++) {
-      base[k] = (int64_t)floor((double)at[k]);
-      part[k] = at[k] - (T)base[k];
+      const T low = (T)floor((double)x[k]), part = x[k] - low, share = q >> k & 1 ? part : 1 - part;
+      const int64_t n = (int64_t)low + (q >> k & 1);
+      e = e < 0 || n < 0 || n >= j->in[k] ? -1 : e * j->in[k] + n;
+      w *= share;
+      for (int o = 0; o < j->dims; o++) d[o] *= o != k ? share : q >> k & 1 ? 1 : -1;
     }
-    FN(give_corners)(j, base, part, x, go, gx, sum);
+    t->at[q][i] = e;
+    t->weight[q][i] = w;
+    for (int o = 0; o < j->dims; o++) t->slope[o][q][i] = d[o];
   }
-  for (int k = 0; k < j->dims; k++) gg[j->dims - 1 - k] = j->mode == NEAREST ? 0 : sum[k] * slope[k];
+}
+static void FN(find_taps)(const job *j, int64_t n, int64_t p, int count, FN(taps) *t) {
+  const T *g = (const T *)j->grid + (n * j->points + p) * j->dims;
+  t->count = j->mode == NEAREST ? 1 : j->mode == BICUBIC ? 16 : 1 << j->dims;
+  for (int i = 0; i < count; i++, g += j->dims) {
+    T x[3], slope[3];
+    FN(point)(j, g, j->mode != BICUBIC, x, slope);
+    if (j->mode == NEAREST) FN(nearest_taps)(j, x, i, t);
+    else if (j->mode == BICUBIC) FN(cubic_taps)(j, x, slope, i, t);
+    else FN(linear_taps)(j, x, slope, i, t);
+  }
+}
+static void FN(sample)(const job *j, int64_t n, int64_t p, int count) {
+  FN(taps) t;
+  FN(find_taps)(j, n, p, count, &t);
+  for (int64_t c = 0; c < j->channels; c++) {
+    const T *x = (const T *)j->input + (n * j->channels + c) * j->in_area;
+    T *o = (T *)j->out + (n * j->channels + c) * j->points + p, sum[BLOCK] = {0};
+    for (int q = 0; q < t.count; q++)
+      for (int i = 0; i < count; i++) sum[i] += t.at[q][i] >= 0 ? x[t.at[q][i]] * t.weight[q][i] : 0;
+    memcpy(o, sum, sizeof(T) * (size_t)count);
+  }
+}
+static void FN(give)(const job *j, int64_t n, int64_t p, int count) {
+  FN(taps) t;
+  T sum[3][BLOCK] = {{0}};
+  FN(find_taps)(j, n, p, count, &t);
+  for (int64_t c = 0; c < j->channels; c++) {
+    const int64_t plane = (n * j->channels + c) * j->in_area;
+    const T *x = (const T *)j->input + plane, *v = (const T *)j->grad + (n * j->channels + c) * j->points + p;
+    T *gx = (T *)j->out + plane;
+    for (int q = 0; j->want_input && q < t.count; q++)
+      for (int i = 0; i < count; i++)
+        if (t.at[q][i] >= 0) gx[t.at[q][i]] += v[i] * t.weight[q][i];
+    for (int q = 0; j->mode != NEAREST && q < t.count; q++)
+      for (int i = 0; i < count; i++) {
+        const T u = t.at[q][i] >= 0 ? x[t.at[q][i]] * v[i] : 0;
+        for (int k = 0; k < j->dims; k++) sum[k][i] += u * t.slope[k][q][i];
+      }
+  }
+  T *gg = (T *)j->grid_grad + (n * j->points + p) * j->dims;
+  for (int i = 0; i < count; i++)
+    for (int k = 0; k < j->dims; k++) gg[i * j->dims + j->dims - 1 - k] = sum[k][i];
 }

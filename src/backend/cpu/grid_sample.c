@@ -15,6 +15,8 @@ typedef struct job {
   void *out, *grid_grad;  // backward: out is the input's gradient
 } job;
 
+#define BLOCK 32  // points whose taps are worked out before the channels are gone through
+#define TAPS 16
 #define T float
 #define FN(name) name##_f32
 #include "grid_bodies.inc.h"
@@ -26,18 +28,22 @@ typedef struct job {
 
 static em_status forward(void *context, int64_t begin, int64_t end) {
   const job *j = context;
+  const int64_t blocks = (j->points + BLOCK - 1) / BLOCK;
   for (int64_t i = begin; i < end; i++) {
-    if (j->wide) sample_f64(j, i / j->points, i % j->points);
-    else sample_f32(j, i / j->points, i % j->points);
+    const int64_t p = i % blocks * BLOCK;
+    const int count = (int)(j->points - p < BLOCK ? j->points - p : BLOCK);
+    if (j->wide) sample_f64(j, i / blocks, p, count);
+    else sample_f32(j, i / blocks, p, count);
   }
   return EM_OK;
 }
 static em_status backward(void *context, int64_t begin, int64_t end) {
   const job *j = context;
   for (int64_t n = begin; n < end; n++)
-    for (int64_t p = 0; p < j->points; p++) {
-      if (j->wide) give_f64(j, n, p);
-      else give_f32(j, n, p);
+    for (int64_t p = 0; p < j->points; p += BLOCK) {
+      const int count = (int)(j->points - p < BLOCK ? j->points - p : BLOCK);
+      if (j->wide) give_f64(j, n, p, count);
+      else give_f32(j, n, p, count);
     }
   return EM_OK;
 }
@@ -65,9 +71,9 @@ static em_status sample(em_tensor *input, em_tensor *grid, int64_t mode, int64_t
   j.input = em_tensor_data(x);
   j.grid = em_tensor_data(g);
   j.out = em_tensor_data(o);
-  const int64_t cost = (j.channels + 4) * 8;
+  const int64_t cost = (j.channels + 4) * 8 * BLOCK, blocks = (j.points + BLOCK - 1) / BLOCK;
   void *token = em_priv_begin_long(out->numel > EM_LONG_NUMEL / 8);
-  st = em_threads_for(input->sizes[0] * j.points, EM_LONG_NUMEL / 2 / cost + 1, forward, &j);
+  st = em_threads_for(input->sizes[0] * blocks, EM_LONG_NUMEL / 2 / cost + 1, forward, &j);
   em_priv_end_long(token);
   if (st == EM_OK) st = em_dense_back(out, o);
 fail:

@@ -13,43 +13,46 @@ typedef struct framed {
   char *to, value[16];
   int64_t item;
 } framed;
-static void fill(char *to, const char *value, int64_t n, int64_t item) {
-  static const char zeros[16];
-  if (memcmp(value, zeros, (size_t)item) == 0) {
-    memset(to, 0, (size_t)(n * item));
-    return;
+#define ROW(W)                                                                                                     \
+  static void row_##W(char *to, const char *from, const char *value, int64_t left, int64_t n, int64_t right) {     \
+    for (int64_t i = 0; i < left; i++) memcpy(to + i * W, value, W);                                               \
+    memcpy(to + left * W, from, (size_t)(n * W));                                                                  \
+    to += (left + n) * W;                                                                                          \
+    for (int64_t i = 0; i < right; i++) memcpy(to + i * W, value, W);                                              \
   }
-  for (int64_t i = 0; i < n; i++) memcpy(to + i * item, value, (size_t)item);
+ROW(1)
+ROW(2)
+ROW(4)
+ROW(8)
+ROW(16)
+static void (*row_of(int64_t item))(char *, const char *, const char *, int64_t, int64_t, int64_t) {
+  return item == 1 ? row_1 : item == 2 ? row_2 : item == 4 ? row_4 : item == 8 ? row_8 : row_16;
 }
-static em_status framed_rows(void *context, int64_t begin, int64_t end) {
+// Planes [begin, end): all dims but the last two. Rows of a plane lie side by side in the output.
+static em_status framed_planes(void *context, int64_t begin, int64_t end) {
   const framed *f = context;
-  const int last = f->ndim - 1;
-  int64_t at[EM_MAX_DIMS], rest = begin;
-  for (int d = last - 1; d >= 0; d--) {
-    at[d] = rest % f->out[d];
-    rest /= f->out[d];
-  }
-  const int64_t width = f->out[last], left = f->left[last] > 0 ? f->left[last] : 0,
-                skip = f->left[last] < 0 ? -f->left[last] : 0;
+  const int last = f->ndim - 1, rows = f->ndim - 2;
+  void (*row)(char *, const char *, const char *, int64_t, int64_t, int64_t) = row_of(f->item);
+  const int64_t width = f->out[last], height = rows >= 0 ? f->out[rows] : 1, item = f->item;
+  const int64_t left = f->left[last] > 0 ? f->left[last] : 0, skip = f->left[last] < 0 ? -f->left[last] : 0;
   int64_t n = f->in[last] - skip < width - left ? f->in[last] - skip : width - left;
   if (n < 0) n = 0;
-  for (int64_t r = begin; r < end; r++) {
-    char *to = f->to + r * width * f->item;
-    int64_t from = skip;
+  for (int64_t p = begin; p < end; p++) {
+    char *to = f->to + p * height * width * item;
+    int64_t from = skip, rest = p;
     bool inside = true;
-    for (int d = 0; d < last; d++) {
-      const int64_t i = at[d] - f->left[d];
+    for (int d = rows - 1; d >= 0; d--) {
+      const int64_t i = rest % f->out[d] - f->left[d];
+      rest /= f->out[d];
       inside &= i >= 0 && i < f->in[d];
       from += i * f->step[d];
     }
-    if (inside) {
-      fill(to, f->value, left, f->item);
-      memcpy(to + left * f->item, f->from + from * f->item, (size_t)(n * f->item));
-      fill(to + (left + n) * f->item, f->value, width - left - n, f->item);
-    } else {
-      fill(to, f->value, width, f->item);
+    for (int64_t h = 0; h < height; h++, to += width * item) {
+      const int64_t y = rows >= 0 ? h - f->left[rows] : 0, step = rows >= 0 ? f->step[rows] : 0;
+      if (inside && y >= 0 && (rows < 0 || y < f->in[rows]))
+        row(to, f->from + (from + y * step) * item, f->value, left, n, width - left - n);
+      else row(to, f->value, f->value, width, 0, 0);
     }
-    for (int d = last - 1; d >= 0 && ++at[d] == f->out[d]; d--) at[d] = 0;
   }
   return EM_OK;
 }
@@ -63,9 +66,9 @@ static em_status pad_dense(em_tensor *self, em_ints pad, em_scalar value, em_ten
     f.left[d] = k < pad.n ? pad.p[k] : 0;
     f.step[d] = self->strides[d];
   }
-  const int64_t width = out->sizes[out->ndim - 1];
+  const int64_t plane = out->sizes[out->ndim - 1] * (out->ndim > 1 ? out->sizes[out->ndim - 2] : 1);
   void *token = em_priv_begin_long(out->numel > EM_LONG_NUMEL);
-  em_status st = em_threads_for(out->numel / width, EM_LONG_NUMEL / width + 1, framed_rows, &f);
+  em_status st = em_threads_for(out->numel / plane, EM_LONG_NUMEL / plane + 1, framed_planes, &f);
   em_priv_end_long(token);
   return st;
 }
