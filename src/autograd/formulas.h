@@ -119,6 +119,7 @@ EM_PRIV em_status formula_im2col(em_tensor *grad, em_ints sizes, em_ints kernel,
 EM_PRIV em_status formula_channel_shuffle(em_tensor *grad, int64_t groups, em_tensor **out);
 EM_PRIV em_status formula_pooled(em_tensor *grad, em_tensor *indices, int64_t spatial, em_tensor **out);
 EM_PRIV em_status formula_adaptive_avg(em_tensor *grad, em_ints sizes, int64_t spatial, em_tensor **out);
+EM_PRIV em_status formula_unwrap(em_tensor *grad, em_ints pad, em_tensor **out);
 EM_PRIV em_status formula_unpad(em_tensor *grad, em_ints pad, em_tensor **out);
 // --- shape and writing at positions (formulas_shape.c)
 EM_PRIV em_status formula_roll(em_tensor *grad, em_ints shifts, em_ints dims, em_tensor **out);

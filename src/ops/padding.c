@@ -176,48 +176,24 @@ CHECKS(2)
 CHECKS(3)
 
 // --- circular: what goes over one edge comes back at the other
-static em_status wrap_dim(em_tensor *t, int d, int64_t left, int64_t right, em_tensor **out) {
-  em_status st = EM_OK;
-  em_tensor *part[3] = {NULL};
-  int n = 0;
-  const int64_t from = less(left), size = t->sizes[d] - less(left) - less(right);
-  if (size < 0 || more(left) > size || more(right) > size)
-    return em_fail(EM_ERR_RUNTIME, "Padding value causes wrapping around more than once.");
-  if (left > 0) EM_TRY(em_call_narrow(t, d, from + size - left, left, &part[n++]));
-  EM_TRY(em_call_narrow(t, d, from, size, &part[n++]));
-  if (right > 0) EM_TRY(em_call_narrow(t, d, from, right, &part[n++]));
-  EM_TRY(em_call_cat((em_tensors){part, n}, d, out));
-fail:
-  for (int i = 0; i < 3; i++) em_tensor_release(part[i]);
-  return st;
-}
-em_status c_pad_circular(em_tensor *self, em_ints pad, em_tensor **out) {
+em_status check_pad_circular(em_tensor *self, em_ints pad, em_plan *p) {
   if (pad.n % 2 != 0 || pad.n > 2 * self->ndim)
     return em_fail(EM_ERR_RUNTIME, "Padding length should be even and at most twice the input's dimensions");
-  for (int d = self->ndim - (int)pad.n / 2; d < self->ndim; d++) {
+  int64_t sizes[EM_MAX_DIMS] = {0};
+  for (int d = 0; d < self->ndim; d++) {
     int64_t left, right;
     pads_of(pad, self->ndim, d, &left, &right);
     if (left > self->sizes[d] || right > self->sizes[d])
       return em_fail(EM_ERR_RUNTIME, "Padding value causes wrapping around more than once.");
     if (left < -self->sizes[d] || right < -self->sizes[d] || self->sizes[d] + left + right < 0)
       return em_fail(EM_ERR_RUNTIME, "Negative padding value is resulting in an empty dimension");
+    const int64_t kept = self->sizes[d] - less(left) - less(right);
+    if (kept < 0 || more(left) > kept || more(right) > kept)
+      return em_fail(EM_ERR_RUNTIME, "Padding value causes wrapping around more than once.");
+    sizes[d] = self->sizes[d] + left + right;
   }
-  em_status st = EM_OK;
-  em_tensor *t = em_tensor_retain(self), *next = NULL;
-  for (int d = self->ndim - (int)pad.n / 2; d < self->ndim; d++) {
-    int64_t left, right;
-    pads_of(pad, self->ndim, d, &left, &right);
-    if (left == 0 && right == 0) continue;
-    EM_TRY(wrap_dim(t, d, left, right, &next));
-    em_tensor_release(t);
-    t = next;
-    next = NULL;
-  }
-  if (t == self) EM_TRY(em_call_clone(self, EM_FORMAT_CONTIGUOUS, out));
-  else EM_TRY(em_call_contiguous(t, EM_FORMAT_CONTIGUOUS, out));
-fail:
-  em_tensor_release(t);
-  return st;
+  em_plan_output_set(p, self->dtype, self->ndim, sizes, self->device);
+  return EM_OK;
 }
 
 // --- F.pad

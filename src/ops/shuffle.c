@@ -1,5 +1,6 @@
-// shuffle.c: channels to pixels and back, channels mixed: views and one copy.
+// shuffle.c: checks of channels to pixels and back; channels mixed, which is views and one copy.
 #include <string.h>
+#include "copy.h"
 #include "gen_ops.h"
 
 // x seen in `wide` sizes, turned by `order`, seen in `sizes`, laid out as x is.
@@ -28,11 +29,23 @@ static em_status check_pixels(const char *op, const char *factor, em_tensor *sel
   if (value <= 0) return em_fail(EM_ERR_RUNTIME, "%s expects a positive %s, but got %lld", op, factor, (long long)value);
   return EM_OK;
 }
-em_status c_pixel_shuffle(em_tensor *self, int64_t r, em_tensor **out) {
+static void plan_pixels(em_tensor *self, int64_t c, int64_t h, int64_t w, em_plan *p) {
+  int64_t sizes[EM_MAX_DIMS];
+  const int n = self->ndim;
+  memcpy(sizes, self->sizes, sizeof(int64_t) * (size_t)n);
+  sizes[n - 3] = c;
+  sizes[n - 2] = h;
+  sizes[n - 1] = w;
+  em_plan_output_set(p, self->dtype, n, sizes, self->device);
+  if (n != 4 || em_shape_suggested_format(self) != EM_FORMAT_CHANNELS_LAST) return;
+  p->out[0].strided = true;
+  em_priv_channels_last_strides(n, sizes, p->out[0].strides);
+}
+em_status check_pixel_shuffle(em_tensor *self, int64_t r, em_plan *p) {
   EM_PASS(check_pixels("pixel_shuffle", "upscale_factor", self, r));
-  const int n = self->ndim, b = n - 3;
-  const int64_t c = self->sizes[b], h = self->sizes[b + 1], w = self->sizes[b + 2];
-  int64_t area;
+  const int n = self->ndim;
+  const int64_t c = self->sizes[n - 3];
+  int64_t area, h, w;
   if (__builtin_mul_overflow(r, r, &area))
     return em_fail(EM_ERR_RUNTIME, "upscale factor is too large, (upscale_factor)^2 overflowed: upscale_factor=%lld",
                    (long long)r);
@@ -41,45 +54,29 @@ em_status c_pixel_shuffle(em_tensor *self, int64_t r, em_tensor **out) {
                    "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
                    "upscale_factor, but input.size(-3)=%lld is not divisible by %lld",
                    (long long)c, (long long)area);
-  int64_t wide[EM_MAX_DIMS], order[EM_MAX_DIMS], sizes[EM_MAX_DIMS];
-  for (int d = 0; d < b; d++) {
-    sizes[d] = wide[d] = self->sizes[d];
-    order[d] = d;
-  }
-  const int64_t parts[] = {c / area, r, r, h, w}, turn[] = {0, 3, 1, 4, 2}, last[] = {c / area, h * r, w * r};
-  memcpy(wide + b, parts, sizeof parts);
-  memcpy(sizes + b, last, sizeof last);
-  for (int d = 0; d < 5; d++) order[b + d] = b + turn[d];
-  return rearranged(self, n + 2, wide, order, n, sizes, out);
+  if (__builtin_mul_overflow(self->sizes[n - 2], r, &h) || __builtin_mul_overflow(self->sizes[n - 1], r, &w))
+    return em_fail(EM_ERR_RUNTIME, "pixel_shuffle: upscale_factor is too large: %lld", (long long)r);
+  plan_pixels(self, c / area, h, w, p);
+  return EM_OK;
 }
-em_status c_pixel_unshuffle(em_tensor *self, int64_t r, em_tensor **out) {
+em_status check_pixel_unshuffle(em_tensor *self, int64_t r, em_plan *p) {
   EM_PASS(check_pixels("pixel_unshuffle", "downscale_factor", self, r));
-  const int n = self->ndim, b = n - 3;
-  const int64_t c = self->sizes[b], h = self->sizes[b + 1], w = self->sizes[b + 2];
+  const int n = self->ndim;
+  const int64_t h = self->sizes[n - 2], w = self->sizes[n - 1];
   if (h % r != 0 || w % r != 0)
     return em_fail(EM_ERR_RUNTIME,
                    "pixel_unshuffle expects %s to be divisible by downscale_factor, but input.size(%d)=%lld is not "
                    "divisible by %lld",
                    h % r != 0 ? "height" : "width", h % r != 0 ? -2 : -1, (long long)(h % r != 0 ? h : w), (long long)r);
-  int64_t wide[EM_MAX_DIMS], order[EM_MAX_DIMS], sizes[EM_MAX_DIMS], area, channels;
-  if (__builtin_mul_overflow(r, r, &area) || __builtin_mul_overflow(area, c, &channels))
+  int64_t area, channels;
+  if (__builtin_mul_overflow(r, r, &area) || __builtin_mul_overflow(area, self->sizes[n - 3], &channels))
     return em_fail(EM_ERR_RUNTIME, "pixel_unshuffle: downscale_factor is too large: %lld", (long long)r);
-  for (int d = 0; d < b; d++) {
-    sizes[d] = wide[d] = self->sizes[d];
-    order[d] = d;
+  plan_pixels(self, channels, h / r, w / r, p);
+  if (self->numel == 0 && r == 1) {  // PyTorch's strides of nothing: a clone's
+    p->out[0].strided = true;
+    return em_priv_format_strides(self, EM_FORMAT_PRESERVE, p->out[0].strides);
   }
-  const int64_t parts[] = {c, h / r, r, w / r, r}, turn[] = {0, 2, 4, 1, 3}, last[] = {channels, h / r, w / r};
-  memcpy(wide + b, parts, sizeof parts);
-  memcpy(sizes + b, last, sizeof last);
-  for (int d = 0; d < 5; d++) order[b + d] = b + turn[d];
-  if (self->numel == 0) {  // PyTorch's strides of nothing: a clone's
-    em_tensor *copy = NULL;
-    EM_PASS(em_call_clone(self, EM_FORMAT_NONE, &copy));
-    em_status st = em_call_view(copy, (em_ints){sizes, n}, out);
-    em_tensor_release(copy);
-    return st;
-  }
-  return rearranged(self, n + 2, wide, order, n, sizes, out);
+  return EM_OK;
 }
 em_status c_channel_shuffle(em_tensor *self, int64_t groups, em_tensor **out) {
   char a[256];

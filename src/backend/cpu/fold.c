@@ -1,4 +1,4 @@
-// fold.c: pictures to columns of blocks (im2col) and back, added up (col2im).
+// fold.c: pictures to columns of blocks (im2col) and back, added up (col2im); channels to pixels and back.
 #include "dense.h"
 #include <string.h>
 #include "../../core/threads.h"
@@ -145,4 +145,67 @@ fail:
   em_tensor_release(x);
   em_tensor_release(y);
   return st;
+}
+
+// --- pixels: r x r channels are one, r times as high and wide
+typedef struct shuffle {
+  int64_t r, high, wide;   // of the planes with many channels
+  bool to_pixels;
+  const char *from;
+  char *to;
+  int64_t item;
+} shuffle;
+#define WEAVE(W)                                                                                                \
+  static void weave_##W(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t n) {            \
+    for (int64_t i = 0; i < n; i++) memcpy(to + i * to_step * W, from + i * from_step * W, W);                  \
+  }
+WEAVE(1)
+WEAVE(2)
+WEAVE(4)
+WEAVE(8)
+WEAVE(16)
+// Rows of pixels: each is woven of r rows of channels, or taken apart into them.
+static em_status pixel_rows(void *context, int64_t begin, int64_t end) {
+  const shuffle *s = context;
+  void (*weave)(char *, int64_t, const char *, int64_t, int64_t) =
+      s->item == 1 ? weave_1 : s->item == 2 ? weave_2 : s->item == 4 ? weave_4 : s->item == 8 ? weave_8 : weave_16;
+  const int64_t r = s->r, area = s->high * s->wide;
+  for (int64_t row = begin; row < end; row++) {
+    const int64_t y = row % (s->high * r), plane = row / (s->high * r);
+    for (int64_t j = 0; j < r; j++) {
+      const int64_t pixel = row * s->wide * r + j, channel = (plane * r * r + y % r * r + j) * area + y / r * s->wide;
+      if (s->to_pixels) weave(s->to + pixel * s->item, r, s->from + channel * s->item, 1, s->wide);
+      else weave(s->to + channel * s->item, 1, s->from + pixel * s->item, r, s->wide);
+    }
+  }
+  return EM_OK;
+}
+static em_status shuffle_pixels(em_tensor *self, int64_t r, bool to_pixels, em_tensor *out) {
+  if (out->numel == 0) return EM_OK;
+  em_status st = EM_OK;
+  em_tensor *x = NULL, *y = NULL;
+  const em_tensor *channels = to_pixels ? self : out;
+  shuffle s = {.r = r, .high = channels->sizes[channels->ndim - 2], .wide = channels->sizes[channels->ndim - 1],
+               .to_pixels = to_pixels, .item = (int64_t)em_tensor_itemsize(self)};
+  EM_TRY(em_dense_in(self, self->dtype, &x));
+  EM_TRY(em_dense_out(out, out->dtype, &y));
+  s.from = em_tensor_data(x);
+  s.to = em_tensor_data(y);
+  const int64_t width = s.wide * r;
+  void *token = em_priv_begin_long(out->numel > EM_LONG_NUMEL);
+  st = em_threads_for(out->numel / width, EM_LONG_NUMEL / width + 1, pixel_rows, &s);
+  em_priv_end_long(token);
+  if (st == EM_OK) st = em_dense_back(out, y);
+fail:
+  em_tensor_release(x);
+  em_tensor_release(y);
+  return st;
+}
+em_status k_cpu_pixel_shuffle(em_plan *p, em_tensor *self, int64_t upscale_factor, em_tensor *out) {
+  (void)p;
+  return shuffle_pixels(self, upscale_factor, true, out);
+}
+em_status k_cpu_pixel_unshuffle(em_plan *p, em_tensor *self, int64_t downscale_factor, em_tensor *out) {
+  (void)p;
+  return shuffle_pixels(self, downscale_factor, false, out);
 }

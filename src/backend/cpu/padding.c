@@ -100,6 +100,60 @@ fail:
   return st;
 }
 
+// --- circular: every row is the end of its input's, the middle, and the beginning
+static em_status wrapped_planes(void *context, int64_t begin, int64_t end) {
+  const framed *f = context;  // left: where the input's kept part begins in the output; step, in: of the kept part
+  const int last = f->ndim - 1, rows = f->ndim - 2;
+  const int64_t width = f->out[last], height = rows >= 0 ? f->out[rows] : 1, item = f->item, kept = f->in[last];
+  const int64_t left = f->left[last], right = width - left - kept;
+  for (int64_t p = begin; p < end; p++) {
+    int64_t from = 0, rest = p;
+    for (int d = rows - 1; d >= 0; d--) {
+      from += (rest % f->out[d] - f->left[d] + f->in[d]) % f->in[d] * f->step[d];
+      rest /= f->out[d];
+    }
+    char *to = f->to + p * height * width * item;
+    for (int64_t h = 0; h < height; h++, to += width * item) {
+      const int64_t y = rows >= 0 ? (h - f->left[rows] + f->in[rows]) % f->in[rows] * f->step[rows] : 0;
+      const char *row = f->from + (from + y) * item;
+      memcpy(to, row + (kept - left) * item, (size_t)(left * item));
+      memcpy(to + left * item, row, (size_t)(kept * item));
+      memcpy(to + (left + kept) * item, row, (size_t)(right * item));
+    }
+  }
+  return EM_OK;
+}
+em_status k_cpu_pad_circular(em_plan *plan, em_tensor *self, em_ints pad, em_tensor *out) {
+  (void)plan;
+  if (out->numel == 0) return EM_OK;
+  if (out->ndim == 0) return em_copy_into(out, self);
+  em_status st = EM_OK;
+  em_tensor *x = NULL, *y = NULL;
+  int64_t kept[EM_MAX_DIMS], first = 0;
+  EM_TRY(em_dense_in(self, self->dtype, &x));
+  EM_TRY(em_dense_out(out, out->dtype, &y));
+  framed f = {.ndim = self->ndim, .in = kept, .out = out->sizes, .to = em_tensor_data(y),
+              .item = (int64_t)em_tensor_itemsize(self)};
+  for (int d = 0; d < self->ndim; d++) {
+    const int64_t k = 2 * (int64_t)(self->ndim - 1 - d), left = k < pad.n ? pad.p[k] : 0,
+                  right = k < pad.n ? pad.p[k + 1] : 0;
+    kept[d] = self->sizes[d] + (left < 0 ? left : 0) + (right < 0 ? right : 0);
+    f.left[d] = left > 0 ? left : 0;
+    f.step[d] = x->strides[d];
+    if (left < 0) first -= left * x->strides[d];
+  }
+  f.from = (const char *)em_tensor_data(x) + first * f.item;
+  const int64_t plane = out->sizes[out->ndim - 1] * (out->ndim > 1 ? out->sizes[out->ndim - 2] : 1);
+  void *token = em_priv_begin_long(out->numel > EM_LONG_NUMEL);
+  st = em_threads_for(out->numel / plane, EM_LONG_NUMEL / plane + 1, wrapped_planes, &f);
+  em_priv_end_long(token);
+  if (st == EM_OK) st = em_dense_back(out, y);
+fail:
+  em_tensor_release(x);
+  em_tensor_release(y);
+  return st;
+}
+
 // --- reflection and replication
 #define DIMS 3
 typedef struct job {
