@@ -1,5 +1,6 @@
 // rnn.c: recurrent networks. Layers, directions, batch_first, dropout and projections are put together here; the work of one layer in one
 // direction is _rnn_layer (dispatch/rnn_plan.h, backend/cpu/rnn.c).
+#include "dispatch/autocast.h"
 #include "dispatch/rnn_plan.h"
 #include "gen_ops.h"
 
@@ -381,8 +382,24 @@ static void parameters_of(const network *n, int64_t index, em_tensor **w) {
   w[3] = n->biases ? p[3] : NULL;
   w[4] = n->projects ? p[each - 1] : NULL;
 }
+// In an autocast region products are computed in its dtype: step by step, where each product is cast by itself. An LSTM without projection
+// is cast as a whole, as PyTorch's kernel for it is.
+static em_status run_autocast(const network *n, em_tensor *x, em_tensor *h, em_tensor *c, em_tensor *const *w, bool reverse, em_tensor **out,
+                              em_tensor **hy, em_tensor **cy) {
+  em_tensor *const given[8] = {x, h, c, w[0], w[1], w[2], w[3], w[4]};
+  em_tensor *t[8] = {NULL};
+  em_status st = EM_OK;
+  const int dtype = n->mode == EM_RNN_LSTM && !n->projects ? em_autocast_dtype() : w[0]->dtype;
+  for (int i = 0; i < 8; i++)
+    if (given[i] != NULL) EM_TRY(em_call_to_dtype(given[i], dtype, false, false, EM_FORMAT_NONE, &t[i]));
+  EM_TRY(em_call__rnn_layer_steps(t[0], t[1], t[2], t[3], t[4], t[5], t[6], t[7], n->batch_sizes, n->mode, reverse, out, hy, cy));
+fail:
+  for (int i = 0; i < 8; i++) em_tensor_release(t[i]);
+  return st;
+}
 static em_status run_layer(const network *n, em_tensor *x, em_tensor *h, em_tensor *c, em_tensor *const *w, bool reverse, em_tensor **out,
                            em_tensor **hy, em_tensor **cy) {
+  if (em_autocast_enabled() && w[0]->dtype == EM_F32) return run_autocast(n, x, h, c, w, reverse, out, hy, cy);
   if (x->dtype != EM_F32 && x->dtype != EM_F64)
     return em_call__rnn_layer_steps(x, h, c, w[0], w[1], w[2], w[3], w[4], n->batch_sizes, n->mode, reverse, out, hy, cy);
   em_tensor *const all[] = {x, h, c, w[0], w[1], w[2], w[3], w[4]};

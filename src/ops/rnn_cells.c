@@ -1,5 +1,6 @@
 // rnn_cells.c: single steps of recurrent networks, and pad_sequence.
 #include <string.h>
+#include "dispatch/autocast.h"
 #include "dispatch/rnn_plan.h"
 #include "gen_ops.h"
 
@@ -44,7 +45,7 @@ static em_status run_cell(int64_t mode, em_tensor *input, em_tensor *h, em_tenso
   OWN reserve = NULL;
   EM_PASS(em_call_unsqueeze(input, 0, &steps));
   const em_ints none = {NULL, 0};
-  if (input->dtype != EM_F32 && input->dtype != EM_F64)
+  if ((input->dtype != EM_F32 && input->dtype != EM_F64) || em_autocast_enabled())
     return em_call__rnn_layer_steps(steps, h, c, w_ih, w_hh, b_ih, b_hh, NULL, none, mode, false, &output, hy, cy);
   em_tensor *const all[] = {input, h, c, w_ih, w_hh, b_ih, b_hh};
   bool keep = false;

@@ -89,6 +89,22 @@ def half_precision(T):
     return [run(T, "LSTM", dtype="bfloat16")[:4], run(T, "GRU", dtype="float16")[:3]]
 
 
+@cases.add(tol=0.03)
+def autocast(T):
+    """dtypes of what comes out in a region, and roughly its values."""
+    made = []
+    for name, kw in (("LSTM", {"num_layers": 2}), ("GRU", {"num_layers": 2}), ("RNN", {"num_layers": 2}), ("LSTM", {"proj_size": 2})):
+        m, x = getattr(T.nn, name)(2, 3, **kw), T.randn(4, 2, 2)
+        with T.autocast("cpu", dtype=T.bfloat16):
+            out, last = m(x)
+        out.float().sum().backward()
+        made += [out, last, m.weight_ih_l0.grad.dtype]
+    for name in ("LSTMCell", "GRUCell", "RNNCell"):
+        with T.autocast("cpu", dtype=T.bfloat16):
+            made.append(getattr(T.nn, name)(2, 3)(T.randn(4, 2)))
+    return made
+
+
 @cases.add(tol=2e-5)
 def cells(T):
     made = []
