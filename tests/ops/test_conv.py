@@ -1,4 +1,7 @@
 """Convolutions beyond the table: shapes that take other ways through the kernels, numbers that are none, layouts, errors, modules."""
+import os
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -280,3 +283,22 @@ def test_lazy_modules_warn_and_check():
         m(torch.randn(3))
     with pytest.raises(ValueError, match="in_channels must be divisible by groups"):
         m(X)
+
+
+@pytest.mark.skipif(not IS_EMBER, reason="PyTorch has builds of its own")
+def test_same_bits_with_fused_instructions_of_either_width():
+    program = (
+        "import ember as T, hashlib\nT.manual_seed(0)\n"
+        "for xs, ws, s, p in (((3, 64, 14, 14), (70, 64, 3, 3), 1, 1), ((2, 3, 40, 40), (8, 3, 5, 5), 2, 2),\n"
+        "                     ((2, 200, 7, 7), (90, 200, 3, 3), 1, 1)):\n"
+        "    x, w = T.randn(*xs, requires_grad=True), T.randn(*ws, requires_grad=True)\n"
+        "    y = T.nn.functional.conv2d(x, w, None, s, p)\n"
+        "    for t in (y, *T.autograd.grad(y, (x, w), T.randn(*y.shape))):\n"
+        "        print(hashlib.md5(t.detach().numpy().tobytes()).hexdigest())\n")
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        if "avx512dq" not in file.read():
+            pytest.skip("this processor has no AVX-512")
+    run = lambda build: subprocess.run([sys.executable, "-c", program], env=dict(os.environ, EMBER_ISA=build),  # noqa: E731
+                                       capture_output=True, text=True, check=True).stdout
+    made = [run(build) for build in ("avx2", "avx512")]
+    assert made[0] == made[1] and len(made[0].split()) == 9

@@ -14,7 +14,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 BUILDS = ["baseline", "avx2", "avx512"]
 SAMPLE = [
     entry.name
-    for group in ("arithmetic", "functions", "choices", "comparisons", "activation_functions", "reductions", "losses")
+    for group in ("arithmetic", "functions", "choices", "comparisons", "activation_functions", "reductions", "losses", "conv")
     for entry in GROUPS[group]
 ]
 

@@ -171,12 +171,12 @@ static void gather_bf16(const void *from, const void *second, const int64_t *at,
 #endif
 
 #define TABLE(s, T, dtype, gradient)                                                                                                  \
-  {dtype, dtype, 1, VEC_BYTES / (int)sizeof(T), 64 / (int)sizeof(T), VECS * VEC_BYTES / (int)sizeof(T), sizeof(T), sizeof(T),         \
+  {dtype, dtype, 1, VEC_BYTES / (int)sizeof(T), 64 / (int)sizeof(T), sizeof(T), sizeof(T),         \
    product_##s, gradient, load_##s, NULL, store_##s, gather_##s}
 extern const em_conv_loops EM_ISA_NAME(em_priv_conv_loops)[4];
 const em_conv_loops EM_ISA_NAME(em_priv_conv_loops)[4] = {
   TABLE(f32, float, EM_F32, gradient_f32), TABLE(f64, double, EM_F64, gradient_f64), TABLE(i64, int64_t, EM_I64, NULL),
 #if defined(EM_ISA_AVX512)
-  {EM_F32, EM_BF16, 2, 16, 32, 64, 4, 4, product_bf16, gradient_bf16, load_bf16, load_pair, store_f32, gather_bf16},
+  {EM_F32, EM_BF16, 2, 16, 32, 4, 4, product_bf16, gradient_bf16, load_bf16, load_pair, store_f32, gather_bf16},
 #endif
 };

@@ -38,7 +38,6 @@ typedef struct em_conv_loops {
   int compute, stored;          // em_dtype of sums and biases; of weights and of what planes hold
   int pair;                     // of product: channels in one element of a plane, and in one of a weight's row
   int lanes, sum_lanes;         // elements of product's and of gradient's vectors
-  int64_t window;               // elements of a run that product reads at once
   size_t item, plane_item;      // bytes of sums and packed weights; of a plane's elements in product
   void (*product)(const em_conv_product *g);
   // W (m x k, row length ldc) += D B^T over the vectors at `at`; D's rows are lda apart. `a` is D, `c` is W. NULL for integers.

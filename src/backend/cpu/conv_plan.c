@@ -17,6 +17,8 @@ __attribute__((constructor)) static void choose_loops(void) {
 
 #define PIECE_LEAST 256
 #define SUMS_BYTES 1048576    // what the sums of a piece should not exceed
+// What follows decides in which order sums are made, and must not depend on the instruction set.
+#define WIDE_BYTES 256        // of a run, read at once
 #define WINDOW_BYTES 24576    // of the picture, under one tile of results: stays in the first cache
 #define PLANES_BYTES 393216   // of a piece: stays in the second
 #define PLANE_MOST 1048576.0  // positions in one picture's piece; more are mostly zeros
@@ -93,7 +95,7 @@ static int64_t classes_of(const em_conv_job *j, int d, int64_t *index) {
 }
 
 static void set_channels(em_conv_job *j) {
-  const int64_t wide = j->fn->window, packed = em_conv_packed(j);
+  const int64_t wide = WIDE_BYTES / j->item, packed = em_conv_packed(j);
   const double rows = (double)j->shifts[0] * (double)j->shifts[1];
   const double window = j->columns ? rows * (double)j->shifts[2] * (double)wide : rows * (double)(wide + j->size[2] - j->block[3]);
   double c = (double)WINDOW_BYTES / (double)j->item / (window > 1 ? window : 1);
@@ -135,12 +137,14 @@ static void fill_tables(em_conv_job *j, int64_t *const *index, const int64_t *cl
 em_status em_priv_conv_plan(em_conv_job *j, int64_t target, int64_t lanes, int pair, int64_t item, bool columns) {
   int64_t classes[3], *index[3], entries = 1, places = 0;
   const int64_t n = j->shifts[0] + j->shifts[1] + j->shifts[2] + 1;
-  j->lanes = lanes;
+  j->lanes = 64 / item;  // for the choice; what the loops have comes below
   j->pair = pair;
   j->item = item;
   target = em_conv_most(PIECE_LEAST, em_conv_least(target, SUMS_BYTES / (int64_t)j->fn->item / em_conv_most(1, j->rows * j->phases)));
   j->columns = columns || want_columns(j, target);
   if (j->columns) (void)set_blocks(j, true, target);
+  j->lanes = lanes;
+  j->vectors = cover(j->block, j->size, lanes, NULL);
   index[0] = em_alloc((size_t)n * sizeof(int64_t));
   if (index[0] == NULL) return EM_NOMEM((size_t)n * sizeof(int64_t));
   index[1] = index[0] + j->shifts[0];
