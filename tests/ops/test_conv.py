@@ -113,7 +113,7 @@ def test_second_order_reaches_every_operand():
 
 def test_only_what_is_wanted_is_made():
     g, x, w = torch.randn(1, 2, 3), torch.randn(1, 2, 5), torch.randn(2, 2, 3)
-    backward = torch.convolution_backward if IS_EMBER else torch.ops.aten.convolution_backward
+    backward = torch.ops.aten.convolution_backward
     for mask in ([True, False, False], [False, True, False], [False, False, True], [False, False, False]):
         made = backward(g, x, w, [2], [1], [0], [1], False, [0], 1, mask)
         assert [t is not None for t in made] == mask
@@ -302,3 +302,15 @@ def test_same_bits_with_fused_instructions_of_either_width():
                                        capture_output=True, text=True, check=True).stdout
     made = [run(build) for build in ("avx2", "avx512")]
     assert made[0] == made[1] and len(made[0].split()) == 9
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_gradients_as_functions(dims):
+    x = torch.randn(2, 4, *[7] * dims, requires_grad=True)
+    w = torch.randn(6, 2, *[3] * dims, requires_grad=True)
+    settings = (2, 1, 1, 2)
+    y = getattr(F, f"conv{dims}d")(x, w, None, *settings)
+    g = torch.randn(*y.shape)
+    gx, gw = torch.autograd.grad(y, (x, w), g)
+    assert torch.allclose(getattr(nn.grad, f"conv{dims}d_input")(x.shape, w, g, *settings), gx, atol=1e-5)
+    assert torch.allclose(getattr(nn.grad, f"conv{dims}d_weight")(x, w.shape, g, *settings), gw, atol=1e-5)

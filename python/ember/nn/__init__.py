@@ -2,6 +2,6 @@
 
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 from .modules import *
-from . import attention, functional, init, modules, utils
+from . import attention, functional, grad, init, modules, utils
 
 __all__ = ["Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer", *modules.__all__]
