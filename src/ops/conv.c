@@ -143,9 +143,16 @@ static em_status plain_sizes(const em_tensor *input, const em_tensor *weight, co
   }
   return EM_OK;
 }
+// Whether PyTorch leaves a transposed convolution to oneDNN.
+static bool by_library(const em_tensor *input, const conv_args *a) {
+  for (int64_t i = 0; i < a->dilation.n; i++)
+    if (a->dilation.p[i] != 1) return false;
+  return em_dtype_is_float(input->dtype) && input->dtype != EM_F64;
+}
 static em_status transposed_sizes(const em_tensor *input, const em_tensor *weight, const conv_args *a, int64_t *sizes) {
   const int space = weight->ndim - 2;
   bool small = false;
+  const int64_t least = by_library(input, a) ? 0 : 1;  // PyTorch's own kernel makes no empty results, oneDNN does
   for (int d = 0; d < space; d++) {
     const int64_t pad = em_conv_at(a->padding, d), more = em_conv_at(a->output_padding, d);
     int64_t full, span, twice;
@@ -155,7 +162,7 @@ static em_status transposed_sizes(const em_tensor *input, const em_tensor *weigh
         __builtin_add_overflow(full, more, &full))
       return fail_sum();
     sizes[2 + d] = full;
-    small = small || full < 0;
+    small = small || full < least;
   }
   if (small) {
     char in[128], out[128];
@@ -217,9 +224,10 @@ static em_status result_sizes(const em_tensor *input, const em_tensor *weight, c
   return transposed_sizes(input, weight, a, sizes);
 }
 
-static void set_layout(em_plan *p, int i, const em_tensor *input, const em_tensor *weight) {
+static void set_layout(em_plan *p, int i, const em_tensor *input, const em_tensor *weight, const conv_args *a) {
   em_plan_output *o = &p->out[i];
   if (input->numel == 0 || !em_conv_channels_last(input, weight)) return;
+  if (a->transposed && input->ndim == 5 && !by_library(input, a)) return;
   o->strided = true;
   em_priv_channels_last_strides(o->ndim, o->sizes, o->strides);
 }
@@ -229,7 +237,7 @@ em_status check_convolution(em_tensor *input, em_tensor *weight, em_tensor *bias
   const conv_args a = {stride, padding, dilation, output_padding, transposed, groups};
   EM_PASS(result_sizes(input, weight, bias, &a, sizes));
   em_plan_output_set(p, input->dtype, input->ndim, sizes, input->device);
-  set_layout(p, 0, input, weight);
+  set_layout(p, 0, input, weight, &a);
   return EM_OK;
 }
 
@@ -252,8 +260,8 @@ em_status em_priv_check_convolution_backward(em_tensor *grad_output, em_tensor *
   em_plan_output_set(p, input->dtype, input->ndim, input->sizes, input->device);
   em_plan_output_set(p, input->dtype, weight->ndim, weight->sizes, input->device);
   em_plan_output_set(p, input->dtype, 1, &sizes[1], input->device);
-  set_layout(p, 0, input, weight);
-  set_layout(p, 1, input, weight);
+  set_layout(p, 0, input, weight, &a);
+  set_layout(p, 1, input, weight, &a);
   return EM_OK;
 }
 em_status n_meta_convolution_backward(uint64_t ks, em_tensor *grad_output, em_tensor *input, em_tensor *weight, em_ints bias_sizes,

@@ -221,6 +221,11 @@ typedef struct dim_phases {
 
 static int64_t dim_entries(const em_conv *c, int d) { return 5 * em_conv_least(c->stride[d], c->in[d]) + 3 * c->kernel[d]; }
 
+// The phase that place k of dim d belongs to: that of the positions x with (x + pad) % stride == k * dilation % stride.
+static int64_t phase_of(const em_conv *c, int d, int64_t k) {
+  const int64_t s = c->stride[d], i = k * c->dilation[d] % s - c->pad[d] % s;
+  return i < 0 ? i + s : i;
+}
 static void dim_phases_fill(const em_conv *c, int d, int64_t *block, dim_phases *p) {
   const int64_t s = c->stride[d], K = c->kernel[d], far = (K - 1) * c->dilation[d] / s;
   int64_t low = INT64_MAX, high = 0, places = 0;
@@ -234,27 +239,27 @@ static void dim_phases_fill(const em_conv *c, int d, int64_t *block, dim_phases 
   p->k = p->shift + K;
   p->shift_of = p->k + K;
   p->shifts = 0;
-  for (int64_t k = K - 1; k >= 0; k--) {  // the farthest place first: shifts ascend
-    const int64_t shift = far - k * c->dilation[d] / s;
-    if (p->shifts == 0 || p->shift[p->shifts - 1] != shift) p->shift[p->shifts++] = shift;
-  }
   for (int64_t i = 0; i < p->count; i++) {
-    const int64_t r = (int64_t)(((__int128)i + c->pad[d]) % s), lag = c->pad[d] - r;  // pad <= lag: lag is a multiple when i is 0
+    const int64_t r = (int64_t)(((__int128)i + c->pad[d]) % s), lag = c->pad[d] - r;
     p->rest[i] = r;
     p->first[i] = lag > 0 ? (lag - 1) / s + 1 : 0;
     p->end[i] = c->in[d] - 1 + lag >= 0 ? (c->in[d] - 1 + lag) / s + 1 : 0;
     low = em_conv_least(low, p->first[i]);
     high = em_conv_most(high, p->end[i]);
-    p->start[i] = places;
-    int64_t at = 0;
-    for (int64_t k = K - 1; k >= 0; k--) {
-      if (k * c->dilation[d] % s != r) continue;
-      const int64_t shift = far - k * c->dilation[d] / s;
-      while (p->shift[at] != shift) at++;
-      p->k[places] = k;
-      p->shift_of[places++] = at;
-    }
-    p->taps[i] = places - p->start[i];
+    p->taps[i] = 0;
+  }
+  for (int64_t k = 0; k < K; k++) {
+    const int64_t i = phase_of(c, d, k);
+    if (i < p->count) p->taps[i]++;
+  }
+  for (int64_t i = 0; i < p->count; places += p->taps[i], p->taps[i++] = 0) p->start[i] = places;
+  for (int64_t k = K - 1; k >= 0; k--) {  // the farthest place first: shifts ascend
+    const int64_t shift = far - k * c->dilation[d] / s, i = phase_of(c, d, k);
+    if (p->shifts == 0 || p->shift[p->shifts - 1] != shift) p->shift[p->shifts++] = shift;
+    if (i >= p->count) continue;  // it meets no position of a short image
+    const int64_t at = p->start[i] + p->taps[i]++;
+    p->k[at] = k;
+    p->shift_of[at] = p->shifts - 1;
   }
   p->lead = far - low;
   p->out = high - low;

@@ -21,7 +21,8 @@ __attribute__((constructor)) static void choose_loops(void) {
 #define WIDE_BYTES 256        // of a run, read at once
 #define WINDOW_BYTES 24576    // of the picture, under one tile of results: stays in the first cache
 #define PLANES_BYTES 393216   // of a piece: stays in the second
-#define PLANE_MOST 1048576.0  // positions in one picture's piece; more are mostly zeros
+#define PLANE_MOST 4194304.0  // positions in one picture's piece; more are mostly zeros
+#define COLUMNS_BYTES 6.7e7   // of one channel's columns: kernels of very many places get smaller pieces
 
 const em_conv_loops *em_priv_conv_loops_of(int dtype) {
   if (dtype == EM_BF16 && has_bf16) return &loops[3];
@@ -86,8 +87,9 @@ static bool want_columns(em_conv_job *j, int64_t target) {
 // How many planes a dim's shifts need, and which shift uses which.
 static int64_t classes_of(const em_conv_job *j, int d, int64_t *index) {
   int64_t found = 0;
+  const bool apart = j->columns || (j->shifts[d] > 0 && j->shift[d][j->shifts[d] - 1] < j->step[d]);  // each has its own
   for (int64_t t = 0; t < j->shifts[d]; t++) {
-    int64_t u = j->columns ? t : 0;
+    int64_t u = apart ? t : 0;
     while (u < t && j->shift[d][u] % j->step[d] != j->shift[d][t] % j->step[d]) u++;
     index[t] = u < t ? index[u] : found++;
   }
@@ -107,14 +109,16 @@ static void set_channels(em_conv_job *j) {
 
 // Where each plane begins in the source, and where each channel's places begin in the planes.
 static void fill_tables(em_conv_job *j, int64_t *const *index, const int64_t *classes) {
-  for (int d = 0; d < 3; d++)
-    for (int64_t t = 0; t < j->shifts[d]; t++) {
-      const int64_t shift = j->shift[d][t], start = (j->columns ? shift : shift % j->step[d]) - j->lead[d];
-      for (int64_t k = 0; k < j->planes; k++) {
-        const int64_t c = d == 2 ? k % classes[2] : d == 1 ? k / classes[2] % classes[1] : k / classes[2] / classes[1];
-        if (c == index[d][t]) j->x0[3 * k + d] = start;
-      }
+  for (int64_t k = 0; k < j->planes; k++) {
+    int64_t rest = k;
+    for (int d = 2; d >= 0; d--) {
+      const int64_t class = rest % classes[d];
+      rest /= classes[d];
+      int64_t t = class;  // the first shift of a class; with columns each is one
+      while (index[d][t] != class) t++;
+      j->x0[3 * k + d] = (j->columns ? j->shift[d][t] : j->shift[d][t] % j->step[d]) - j->lead[d];
     }
+  }
   for (int64_t i = 0; i < j->phases; i++) {
     const em_conv_phase *p = &j->phase[i];
     int64_t *to = p->off;
@@ -142,7 +146,11 @@ em_status em_priv_conv_plan(em_conv_job *j, int64_t target, int64_t lanes, int p
   j->item = item;
   target = em_conv_most(PIECE_LEAST, em_conv_least(target, SUMS_BYTES / (int64_t)j->fn->item / em_conv_most(1, j->rows * j->phases)));
   j->columns = columns || want_columns(j, target);
-  if (j->columns) (void)set_blocks(j, true, target);
+  if (j->columns) {
+    const double column = (double)j->shifts[0] * (double)j->shifts[1] * (double)j->shifts[2] * (double)item;
+    if (column * (double)target > COLUMNS_BYTES) target = em_conv_most(1, (int64_t)(COLUMNS_BYTES / column));
+    (void)set_blocks(j, true, target);
+  }
   j->lanes = lanes;
   j->vectors = cover(j->block, j->size, lanes, NULL);
   index[0] = em_alloc((size_t)n * sizeof(int64_t));
