@@ -114,6 +114,9 @@ def forms_of(op, ops, own):
     def shape(args):
         return [(a.name, c_type(a.type)) for a in args]
     found = [op]
+    functional = op.row.ops.get("functional")
+    if op.variant == "inplace" and functional is not None and full_name(functional) in own:
+        return found  # a formula of the in-place form's own: the row's other forms have theirs
     for o in ops:
         if o is op or full_name(o) in own:
             continue
@@ -583,7 +586,9 @@ def emit_alias(op):
     if op.variant in ("inplace", "out"):
         if op.row.kind in ("composite", "alias") or (op.row.kind == "native" and op is not op.row.functional):
             return None       # the copy_ that it ends with does it
-        written = [a.name for a in op.args if a.type.mutated]
+        # `unversioned:` names what the derivative saves before the operator writes it
+        kept = op.row.fields.get("unversioned", "")
+        written = [a.name for a in op.args if a.type.mutated and a.name != kept]
         checks = "".join(f"  EM_PASS(em_alias_check_write({w}));\n" for w in written)
         bumps = "".join(f"  em_version_bump({w}->version);\n" for w in written)
         if op.row.kind == "view":

@@ -105,8 +105,8 @@ def hand_written(row):
     attrs = ", ".join(c_decl(a.type, a.name) for a in op.ins[1:])
     if row.kind == "check":
         outs = ", ".join(f"em_tensor *{n}" for n in out_tensor_names(row))
-        yield f"em_status {f['check']}({ins}, em_plan *p);"
-        yield f"em_status {f['cpu']}(em_plan *p, {ins}, {outs});"
+        yield f"em_status {f['check']}({ins}, em_plan *plan);"
+        yield f"em_status {f['cpu']}(em_plan *plan, {ins}, {outs});"
     elif row.kind == "view":
         yield f"em_status {f['view']}(const em_tensor *self{', ' + attrs if attrs else ''}, em_geometry *g);"
     elif row.kind == "views":
@@ -355,27 +355,27 @@ def _structured(row, op):
             f"em_status {fn}({params(op)}) {{",
             "  (void)ks;",
             "  em_status st = EM_OK;",
-            "  em_plan p;",
-            "  em_plan_init(&p);",
+            "  em_plan plan;",
+            "  em_plan_init(&plan);",
         ]
         t = [f"t{i}" for i in range(n)]
         b.append("  em_tensor " + ", ".join(f"*{x} = NULL" for x in t) + ";")
-        b.append(f"  EM_TRY({f['check']}({ins}, &p));")
+        b.append(f"  EM_TRY({f['check']}({ins}, &plan));")
         if op.variant == "functional":
-            b += [f"  EM_TRY(em_plan_alloc(&p, {i}, {str(meta).lower()}, &{x}));" for i, x in enumerate(t)]
+            b += [f"  EM_TRY(em_plan_alloc(&plan, {i}, {str(meta).lower()}, &{x}));" for i, x in enumerate(t)]
         else:
             names = [a.name for a in op.outs] if op.variant == "out" else [op.args[0].name]
             b.append(f"  em_tensor *const in[] = {{{', '.join(tensors) or 'NULL'}}};")
             if op.variant == "inplace":
-                b.append("  EM_TRY(em_plan_check_inplace(&p, self));")
+                b.append("  EM_TRY(em_plan_check_inplace(&plan, self));")
             contiguous = "true" if f.get("contiguous_out") else "false"
             b += [
-                f"  EM_TRY(em_plan_prepare_out(&p, {i}, {nm}, in, {len(tensors)}, {contiguous}, &{x}));"
+                f"  EM_TRY(em_plan_prepare_out(&plan, {i}, {nm}, in, {len(tensors)}, {contiguous}, &{x}));"
                 for i, (nm, x) in enumerate(zip(names, t))
             ]
         if not meta:
-            b.append("  EM_TRY(em_plan_workspace(&p));")
-            b.append(f"  EM_TRY({f['cpu']}(&p, {ins}, {', '.join(t)}));")
+            b.append("  EM_TRY(em_plan_workspace(&plan));")
+            b.append(f"  EM_TRY({f['cpu']}(&plan, {ins}, {', '.join(t)}));")
         if op.variant == "functional":
             b += [f"  *{nm} = {x};\n  {x} = NULL;" for nm, x in zip(outs, t)]
         else:
@@ -385,7 +385,7 @@ def _structured(row, op):
                 )
         b.append("fail:")
         b += [f"  em_tensor_release({x});" for x in t]
-        b.append("  em_plan_release(&p);\n  return st;\n}")
+        b.append("  em_plan_release(&plan);\n  return st;\n}")
         yield key, fn, "\n".join(b)
 
 

@@ -12,14 +12,16 @@ Fields of a pointwise row (gen/README.md explains them):
   when_absent {argument: operator to run when it is None}
   guard       C call that raises errors first: check_add(self, alpha); inplace_guard, out_guard: for that form only
   kernel_name the name in '"x" not implemented for'                     loops    dtypes worth a loop of their own: [I32]
+  reduce      an int argument (0 none, 1 mean, 2 sum) that says how the values are reduced: a loss
+  spread      the same argument of the loss's derivative: grad_output is divided by the number of values when it is 1
   cases       [[condition on attributes, expression], ...]: loops for common attribute values, tried in order
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from emit_ops import head, params
-from expr import C_TYPES, CPrinter, Vocabulary, parse_expression, type_tree, used_names
+from expr import C_TYPES, CPrinter, Node, Vocabulary, parse_expression, type_tree, used_names
 from schema import c_decl, split_top
 
 SLOTS = {
@@ -189,27 +191,72 @@ def emit_function(name, sig, result, body):
     return f"static inline __attribute__((always_inline)) {result} {name}({sig}) {{ return {body}; }}"
 
 
-def emit_runs(d, ins, functions, types, loop, tail, pragma, indent):
-    """The loops over one piece, one a broadcast mask. functions: the expression of each output."""
+TILE = 256  # elements whose hoisted calls are made at once
+
+
+def hoisted(trees, loop, d, printer):
+    """(trees without calls that array routines make faster, [(name, routine, the call's argument)]).
+
+    A call that is only part of an expression, such as exp in x / (1 + exp(-x)): its argument goes to a tile, the
+    routine runs over the tile, and the rest of the expression finds the result there under `name`.
+    """
+    found = {}
+
+    def walk(n):
+        n = replace(n, args=tuple(walk(a) for a in n.args))
+        stem = printer.vocabulary.functions[n.value].get("array") if n.op == "call" and len(n.args) == 1 else None
+        varies = set(d.tensors) | {name for name, _, _ in found.values()}
+        if not stem or n.type != loop or n.args[0].type != loop or not names_in(n) & varies:
+            return n
+        name = found.setdefault(printer.print(n), (f"h{len(found)}", f"{stem}_{loop}", n.args[0]))[0]
+        return Node("name", (), name, loop)
+
+    return ([walk(t) for t in trees], list(found.values())) if loop == "f32" else (trees, [])
+
+
+def names_in(n):
+    return ({n.value} if n.op == "name" else set()).union(*map(names_in, n.args))
+
+
+def emit_tiles(d, ins, tile, functions, types, loop, tail, indent):
+    """The loops over one piece whose hoisted calls go through tiles. tile: (name, routine, function of its argument)."""
+    pad, extra = " " * indent, []
+    o = [f"{pad}for (int64_t at = 0; at < n; at += {TILE}) {{",
+         f"{pad}  const int64_t m = n - at < {TILE} ? n - at : {TILE};"]
+    for name, routine, function in tile:
+        o.append(f"{pad}  {C_TYPES[loop]} {name}[{TILE}];")
+        o += emit_runs(d, ins, [function], types, loop, tail, True, indent + 2, extra, name)
+        o.append(f"{pad}  {routine}({name}, {name}, m);")
+        extra = [*extra, name]
+    return o + emit_runs(d, ins, functions, types, loop, tail, True, indent + 2, extra, None) + [f"{pad}}}"]
+
+
+def emit_runs(d, ins, functions, types, loop, tail, pragma, indent, tiles=None, into=None):
+    """The loops over one piece, one a broadcast mask. functions: the expression of each output.
+
+    tiles: names of tiles that the functions take after the operands; into: the tile that is written instead of outputs.
+    """
     o, supported = [], masks_supported(len(ins))
-    pad = " " * indent
-    load = lambda k, at: f"p{k}[{at}]" + (" != 0" if loop == "b8" else "")
+    pad, n, base = (" " * indent, "n", "") if tiles is None else (" " * indent, "m", "at + ")
+    load = lambda k, at: f"p{k}[{at if at == 0 else base + at}]" + (" != 0" if loop == "b8" else "")
+    store = lambda k: f"{into}[i]" if into else f"o{k}[{base}i]"
+    tail = [f"{t}[i]" for t in tiles or []] + tail
     if len(supported) > 1:
         o.append(f"{pad}switch (bcast) {{")
     for m in supported:
         if len(supported) > 1:
             o.append(f"{pad}case {m}: {{")
-        o += [f"{pad}  const {ty} {n} = {load(k, 0)};" for k, (n, ty) in enumerate(ins) if m >> k & 1]
-        args = ", ".join([n if m >> j & 1 else load(j, "i") for j, (n, _) in enumerate(ins)] + tail)
+        o += [f"{pad}  const {ty} {x} = {load(k, 0)};" for k, (x, ty) in enumerate(ins) if m >> k & 1]
+        args = ", ".join([x if m >> j & 1 else load(j, "i") for j, (x, _) in enumerate(ins)] + tail)
         if pragma:
             o.append(f'{pad}  _Pragma("omp simd")')
         if len(functions) == 1:
-            o.append(f"{pad}  for (int64_t i = 0; i < n; i++) o0[i] = {functions[0]}({args});")
+            o.append(f"{pad}  for (int64_t i = 0; i < {n}; i++) {store(0)} = {functions[0]}({args});")
         else:
-            stores = " ".join(f"o{k}[i] = v{k};" for k in range(len(functions)))
+            stores = " ".join(f"{store(k)} = v{k};" for k in range(len(functions)))
             values = " ".join(f"const {types[k]} v{k} = {fn}({args});" for k, fn in enumerate(functions))
             o.append(
-                f"{pad}  for (int64_t i = 0; i < n; i++) {{ {values} {stores} }}"
+                f"{pad}  for (int64_t i = 0; i < {n}; i++) {{ {values} {stores} }}"
             )
         if len(supported) > 1:
             o.append(f"{pad}  break;\n{pad}}}")
@@ -222,16 +269,29 @@ def emit_loop(d, loop, printer):
     t, name = C_TYPES[loop], f"{d.cname}_{loop}"
     kind = {"bool_out": "flag", "complex_to_real": REAL.get(loop, loop)}.get(d.fields.get("promotion"), loop)
     ot = [C_TYPES[kind]] * len(d.loops[loop])
-    bodies = [printer.print(tree) for tree in d.loops[loop]]
-    cases = [(printer.print(c), printer.print(b)) for c, b in d.cases.get(loop, [])]
-    sticky = any("sticky" in b for b in bodies)
+    sticky = any("sticky" in printer.print(tree) for tree in d.loops[loop])
     ins = [(n, "uint8_t" if n in d.masks else t) for n in d.tensors]
-    sig = ", ".join(
-        [f"{ty} {n}" for n, ty in ins] + [f"{t} {a}" for a in d.attrs] + (["uint32_t *sticky"] if sticky else [])
-    )
     whole = printer.vocabulary.array_call(d.loops[loop][0]) if len(ins) == 1 and len(ot) == 1 else None
-    o = [] if whole else [emit_function(f"x{k}_{name}", sig, ot[k], b) for k, b in enumerate(bodies)]
-    o += [emit_function(f"case{k}_{name}", sig, ot[0], b) for k, (_, b) in enumerate(cases)]
+    o = []
+
+    def functions(trees, stem):
+        """Defines the functions of an expression; returns the lines that run it."""
+        trees, calls = hoisted(trees, loop, d, printer)
+        tile, seen, attrs = [], [], [f"{t} {a}" for a in d.attrs] + (["uint32_t *sticky"] if sticky else [])
+        for k, (h, routine, argument) in enumerate(calls):
+            sig = ", ".join([f"{ty} {n}" for n, ty in ins] + seen + attrs)
+            o.append(emit_function(f"{stem}{h}_{name}", sig, t, printer.print(argument)))
+            tile.append((h, routine, f"{stem}{h}_{name}"))
+            seen.append(f"{t} {h}")
+        sig = ", ".join([f"{ty} {n}" for n, ty in ins] + seen + attrs)
+        named = [f"{stem}{k}_{name}" for k in range(len(trees))]
+        o.extend(emit_function(f, sig, ot[k], printer.print(trees[k])) for k, f in enumerate(named))
+        tail = [*d.attrs] + (["sticky"] if sticky else [])
+        return lambda indent: (emit_tiles(d, ins, tile, named, ot, loop, tail, indent) if tile
+                               else emit_runs(d, ins, named, ot, loop, tail, not sticky, indent))
+
+    run = None if whole else functions(d.loops[loop], "x")
+    cases = [(printer.print(c), functions([b], f"case{k}_")) for k, (c, b) in enumerate(d.cases.get(loop, []))]
     o.append(f"static uint32_t {name}(char *const *data, uint32_t bcast, int64_t n, const void *attr) {{")
     o += [
         f"  const {t} {a} = ((const {t} *)attr)[{k}]{' != 0' if loop == 'b8' else ''};" for k, a in enumerate(d.attrs)
@@ -240,15 +300,11 @@ def emit_loop(d, loop, printer):
     o += [f"  const {ty} *p{k} = (const {ty} *)data[{len(ot) + k}];" for k, (_, ty) in enumerate(ins)]
     if sticky:
         o.append("  uint32_t flags = 0, *sticky = &flags;")
-    tail = [*d.attrs] + (["sticky"] if sticky else [])
-    for k, (test, _) in enumerate(cases):
+    for test, case in cases:
         o.append(f"  if ({test}) {{")
-        o += emit_runs(d, ins, [f"case{k}_{name}"], ot, loop, tail, not sticky, 4)
+        o += case(4)
         o.append("    return 0;\n  }")
-    if whole:
-        o.append(f"  {whole}(o0, p0, n);")
-    else:
-        o += emit_runs(d, ins, [f"x{k}_{name}" for k in range(len(ot))], ot, loop, tail, not sticky, 2)
+    o += [f"  {whole}(o0, p0, n);"] if whole else run(2)
     o.append(f"  return {'flags' if sticky else '0'};\n}}")
     return "\n".join(o)
 
@@ -338,6 +394,31 @@ def emit_choice(row, descs):
     return o
 
 
+def emit_loss(row, op, d, key, given):
+    """The end of an entry whose values are reduced, or whose gradient is spread over them."""
+    ins, meta = ", ".join(d.tensors), " | EM_ITER_META" if key == "meta" else ""
+    if "spread" in row.fields:
+        others = [t for t in d.tensors if t != op.args[0].name]
+        grad, flags = op.args[0].name, "0" if op.variant == "functional" else "EM_ITER_OUT"
+        run = f"em_pw_run(d, {flags}{meta}, (em_tensor *[]){{{ins}}}, attr, outs)"
+        outs = "NULL" if op.variant == "functional" else given
+        store = "  if (st == EM_OK) *out = outs[0];" if op.variant == "functional" else ""
+        return [f"  EM_PASS(em_pw_spread({grad}, {row.fields['spread']}, (em_tensor *[]){{{', '.join(others)}}}, "
+                f"{len(others)}, &{grad}));",
+                f"  em_tensor *outs[] = {{{outs}}};", f"  em_status st = {run};",
+                f"  em_tensor_release({grad});", store, "  return st;"]
+    reduction = row.fields["reduce"]
+    lines = ["  em_tensor *outs[] = {NULL};"]
+    run = f"em_pw_run(d, 0{meta}, (em_tensor *[]){{{ins}}}, attr, outs)"
+    if op.variant == "functional":
+        fast = f"em_pw_fast2(d, {ins}, attr, &outs[0], &st)" if key == "cpu" and len(d.tensors) == 2 else "false"
+        return [*lines, "  em_status st = EM_OK;", f"  if (!{fast}) st = {run};",
+                f"  return st != EM_OK ? st : em_pw_reduce(outs[0], {reduction}, out);"]
+    whole = f"em_pw_run(d, EM_ITER_OUT{meta}, (em_tensor *[]){{{ins}}}, attr, (em_tensor *[]){{{given}}})"
+    return [f"  if ({reduction} == 0) return {whole};", *lines, f"  EM_PASS({run});",
+            f"  return em_pw_reduce_out(outs[0], {reduction}, {given});"]
+
+
 def emit_op(row, op, descs, by_name):
     """The entries of one form."""
     d = descs[0][1]
@@ -383,6 +464,10 @@ def emit_op(row, op, descs, by_name):
         call = f"em_pw_inplace{len(d.tensors)}(d, {ins}, attr, &fast)"
         fast = ["  em_status fast;", f"  if (EM_LIKELY({call})) return fast;"]
     for key, extra in (("cpu", ""), ("meta", " | EM_ITER_META")):
+        if "reduce" in row.fields or "spread" in row.fields:
+            lines = body + common + emit_loss(row, op, d, key, ", ".join(a.name for a in op.outs))
+            o.append(f"em_status em_{key}_{op.cname}({params(op)}) {{\n" + "\n".join(filter(None, lines)) + "\n}")
+            continue
         lines = (
             body
             + absent(key)

@@ -17,7 +17,7 @@ FIELDS = set(KINDS) | {
     "promotion", "complex", "integer", "bool", "dtypes", "out_dtype", "dispatch", "data_shape", "factory", "samples", "ref", "grain",
     "contiguous_out", "out_exact",
     "promote", "masks", "operands", "mode", "mode_error", "cases", "guard", "inplace_guard", "out_guard", "when_absent", "loops",
-    "meta", "manual_python", "autograd", "kernel_name", "inplace_check", "nondeterministic"}
+    "reduce", "spread", "unversioned", "meta", "manual_python", "autograd", "kernel_name", "inplace_check", "nondeterministic"}
 
 
 class LineLoader(yaml.SafeLoader):

@@ -56,6 +56,23 @@ EM_PRIV em_status formula_nll2d_second(em_tensor *grad, em_tensor *target, em_te
                                      int64_t ignore_index, em_tensor **out);
 EM_PRIV em_status formula_embedding_second(em_tensor *grad, em_tensor *indices, int64_t padding_idx, em_tensor **out);
 
+// --- activations and losses
+EM_PRIV em_status formula_celu(em_tensor *grad, em_tensor *x, em_scalar alpha, bool is_result, em_tensor **out);
+EM_PRIV em_status formula_mish_second(em_tensor *grad, em_tensor *grad_output, em_tensor *self, em_tensor **out);
+// grad * slope, summed when the loss was reduced: the gradient of grad_output. slope: the first derivative for 1.
+EM_PRIV em_status formula_reduced_dot(em_tensor *grad, em_tensor *slope, int64_t reduction, em_tensor **out);
+// t, or t over its number of elements when the loss was a mean
+EM_PRIV em_status formula_over_mean(em_tensor *t, int64_t reduction, em_tensor **out);
+// the same of losses that have one value a row
+EM_PRIV em_status formula_rows_dot(em_tensor *grad, em_tensor *slope, int64_t reduction, em_tensor **out);
+EM_PRIV em_status formula_multi_margin_second(em_tensor *grad, em_scalar p, em_tensor **out);
+EM_PRIV em_status formula_bag_second(em_tensor *grad, em_tensor *indices, em_tensor *offsets, bool scale, int64_t mode,
+                                     em_tensor *per_sample_weights, int64_t padding_idx, em_tensor **out);
+EM_PRIV em_status formula_bce_logits(em_tensor *grad, em_tensor *self, em_tensor *target, em_tensor *weight,
+                                     em_tensor *pos_weight, int64_t reduction, em_tensor **out);
+EM_PRIV em_status formula_bce_logits_target(em_tensor *grad, em_tensor *self, em_tensor *weight, em_tensor *pos_weight,
+                                            int64_t reduction, em_tensor **out);
+
 // --- reductions
 EM_PRIV em_status formula_sum(em_tensor *grad, em_ints sizes, em_ints dims, bool keepdim, em_tensor **out);
 EM_PRIV em_status formula_mean(em_tensor *grad, em_ints sizes, em_ints dims, bool keepdim, em_tensor **out);

@@ -5,6 +5,8 @@
 // except a number (0-dim operand or Scalar) beside f16 or bf16, which goes straight to f32: `a + s * b` rounds once.
 // Integers always pass through the common dtype, so that 300 beside int8 is 44.
 #include "pointwise.h"
+#include "gen_ops.h"
+#include "view_entry.h"
 #include "../core/threads.h"
 #include <string.h>
 
@@ -200,5 +202,39 @@ em_status em_pw_run(const em_pw_desc *d, uint32_t iter_flags, em_tensor *const *
   return em_iter_finish(&it, outs);
 fail:
   em_iter_abandon(&it);
+  return st;
+}
+
+enum { REDUCE_NONE, REDUCE_MEAN };
+em_status em_pw_reduce(em_tensor *t, int64_t reduction, em_tensor **out) {
+  if (reduction == REDUCE_NONE) {
+    *out = t;
+    return EM_OK;
+  }
+  em_status st = reduction == REDUCE_MEAN ? em_call_mean(t, EM_DTYPE_NONE, out) : em_call_sum(t, EM_DTYPE_NONE, out);
+  em_tensor_release(t);
+  return st;
+}
+em_status em_pw_reduce_out(em_tensor *t, int64_t reduction, em_tensor *out) {
+  em_tensor *result;
+  EM_PASS(em_pw_reduce(t, reduction, &result));
+  em_status st = em_plan_check_out_dtype(result->dtype, out->dtype);
+  if (st == EM_OK) st = em_priv_write_out(out, result);
+  em_tensor_release(result);
+  return st;
+}
+em_status em_pw_spread(em_tensor *grad, int64_t reduction, em_tensor *const *operands, int n, em_tensor **out) {
+  if (reduction != REDUCE_MEAN) {
+    *out = em_tensor_retain(grad);
+    return EM_OK;
+  }
+  em_shape shape;
+  int64_t count;
+  EM_PASS(em_shape_of(operands[0], &shape));
+  for (int i = 1; i < n; i++) EM_PASS(em_shape_broadcast(&shape, operands[i]->ndim, operands[i]->sizes));
+  EM_PASS(em_shape_numel(shape.ndim, shape.sizes, &count));
+  const em_guard g = em_guard_exclude(EM_KEYBIT(EM_KEY_Autograd));
+  em_status st = em_call_div_Scalar(grad, em_scalar_int(count), out);
+  em_guard_restore(g);
   return st;
 }

@@ -35,6 +35,11 @@ typedef struct em_pw_desc {
 // new references.
 EM_PRIV em_status em_pw_run(const em_pw_desc *d, uint32_t iter_flags, em_tensor *const *in, const em_scalar *attr,
                             em_tensor **outs);
+// Losses: the values `t` (stolen) reduced: 0 as they are, 1 their mean, else their sum; and into a given tensor.
+EM_PRIV em_status em_pw_reduce(em_tensor *t, int64_t reduction, em_tensor **out);
+EM_PRIV em_status em_pw_reduce_out(em_tensor *t, int64_t reduction, em_tensor *out);
+// The gradient of each value of a loss over `operands`, broadcast: over their number when the loss was a mean.
+EM_PRIV em_status em_pw_spread(em_tensor *grad, int64_t reduction, em_tensor *const *operands, int n, em_tensor **out);
 // Generated: the tables of descriptors get the loops of the chosen instruction set.
 EM_PRIV em_status em_pw_attrs(const em_pw_desc *d, int slot, int common, const em_scalar *attr, void *buf);
 EM_PRIV em_status em_pw_division_by_zero(void) __attribute__((cold));

@@ -309,28 +309,14 @@ em_status c_cross_entropy_loss(em_tensor *self, em_tensor *target, em_tensor *we
   return st;
 }
 
-// --- squared and absolute error
-em_status c_mse_loss(em_tensor *self, em_tensor *target, int64_t reduction, em_tensor **out) {
-  em_status st = EM_OK;
-  em_tensor *d = NULL, *sq = NULL;
-  EM_TRY(em_call_sub_Tensor(self, target, em_scalar_int(1), &d));
-  EM_TRY(em_call_mul_Tensor(d, d, &sq));
-  EM_TRY(reduce(sq, reduction, out));
-fail:
-  em_tensor_release(d);
-  em_tensor_release(sq);
-  return st;
+// --- absolute error, and what guards the losses that are rows
+em_status check_smooth_l1_loss(double beta) {
+  if (beta >= 0) return EM_OK;
+  return em_fail(EM_ERR_RUNTIME, "smooth_l1_loss does not support negative values for beta.");
 }
-em_status c_mse_loss_backward(em_tensor *grad, em_tensor *self, em_tensor *target, int64_t reduction, em_tensor **out) {
-  em_status st = EM_OK;
-  em_tensor *d = NULL, *s = NULL;
-  EM_TRY(em_call_sub_Tensor(self, target, em_scalar_int(1), &d));
-  EM_TRY(em_call_mul_Scalar(d, em_scalar_double(reduction == MEAN && d->numel > 0 ? 2.0 / (double)d->numel : 2.0), &s));
-  EM_TRY(em_call_mul_Tensor(s, grad, out));
-fail:
-  em_tensor_release(d);
-  em_tensor_release(s);
-  return st;
+em_status check_huber_loss(double delta) {
+  if (delta > 0) return EM_OK;
+  return em_fail(EM_ERR_RUNTIME, "huber_loss does not support non-positive values for delta.");
 }
 em_status c_l1_loss(em_tensor *self, em_tensor *target, int64_t reduction, em_tensor **out) {
   em_status st = EM_OK;
@@ -405,35 +391,29 @@ fail:
   for (int i = 0; i < 8; i++) em_tensor_release(t[i]);
   return st;
 }
-// (1 - y) x + (1 + (p - 1) y) softplus(-x), which is exact for large |x|: softplus(-x) = log1p(exp(-|x|)) + max(-x, 0).
+// (1 - y) x + (1 + (p - 1) y) softplus(-x): softplus(-x) is -log_sigmoid(x), which is exact for large |x|.
 em_status c_binary_cross_entropy_with_logits(em_tensor *self, em_tensor *target, em_tensor *weight,
                                              em_tensor *pos_weight, int64_t reduction, em_tensor **out) {
   em_status st = EM_OK;
-  em_tensor *t[14] = {NULL};
+  em_tensor *t[8] = {NULL};
   em_scalar one = em_scalar_int(1);
-  EM_TRY(em_call_abs(self, &t[0]));
-  EM_TRY(em_call_neg(t[0], &t[1]));
-  EM_TRY(em_call_exp(t[1], &t[2]));
-  EM_TRY(em_call_log1p(t[2], &t[3]));
-  EM_TRY(em_call_neg(self, &t[4]));
-  EM_TRY(em_call_clamp_min(t[4], em_scalar_int(0), &t[5]));
-  EM_TRY(em_call_add_Tensor(t[3], t[5], one, &t[6]));  // softplus(-x)
+  EM_TRY(em_call_log_sigmoid(self, &t[0]));
   if (pos_weight != NULL) {
-    EM_TRY(em_call_sub_Scalar(pos_weight, one, one, &t[7]));
-    EM_TRY(em_call_mul_Tensor(t[7], target, &t[8]));
-    EM_TRY(em_call_add_Scalar(t[8], one, one, &t[9]));
-    EM_TRY(em_call_mul_Tensor(t[9], t[6], &t[10]));
+    EM_TRY(em_call_sub_Scalar(pos_weight, one, one, &t[1]));
+    EM_TRY(em_call_mul_Tensor(t[1], target, &t[2]));
+    EM_TRY(em_call_add_Scalar(t[2], one, one, &t[3]));
+    EM_TRY(em_call_mul_Tensor(t[3], t[0], &t[4]));
   } else {
-    t[10] = em_tensor_retain(t[6]);
+    t[4] = em_tensor_retain(t[0]);
   }
-  EM_TRY(em_call_rsub_Scalar(target, one, one, &t[11]));
-  EM_TRY(em_call_mul_Tensor(t[11], self, &t[12]));
-  EM_TRY(em_call_add_Tensor(t[12], t[10], one, &t[13]));
+  EM_TRY(em_call_rsub_Scalar(target, one, one, &t[5]));
+  EM_TRY(em_call_mul_Tensor(t[5], self, &t[6]));
+  EM_TRY(em_call_sub_Tensor(t[6], t[4], one, &t[7]));
   em_tensor *w = NULL;
-  EM_TRY(weighted(t[13], weight, &w));
+  EM_TRY(weighted(t[7], weight, &w));
   st = reduce(w, reduction, out);
   em_tensor_release(w);
 fail:
-  for (int i = 0; i < 14; i++) em_tensor_release(t[i]);
+  for (int i = 0; i < 8; i++) em_tensor_release(t[i]);
   return st;
 }

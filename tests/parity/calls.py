@@ -15,6 +15,10 @@ def _embedding(T, weight, index, **kw):
     return T.nn.functional.embedding(index, weight, **kw)
 
 
+def _embedding_bag(T, weight, index, **kw):
+    return T.nn.functional.embedding_bag(index, weight, **kw)
+
+
 def _zero(T, x):
     return x.clone().zero_()
 
@@ -44,6 +48,7 @@ def _max_pool2d_backward(T, grad, x, kernel_size=(), stride=(), padding=(0,), di
 SPECIAL = {
     "where": _where,
     "embedding": _embedding,
+    "embedding_bag": _embedding_bag,
     "zero": _zero,
     "T": _attribute("T"),
     "mT": _attribute("mT"),

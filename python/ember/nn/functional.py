@@ -10,6 +10,9 @@ from . import _reduction as _Reduction
 from ._attention import (_canonical_mask, _in_projection, _in_projection_packed, _mha_shape_check,  # noqa: F401
                          _none_or_dtype, multi_head_attention_forward, scaled_dot_product_attention)
 from ._norm import vector_norm
+from ._activation import *  # noqa: F403
+from ._embedding import *  # noqa: F403
+from ._loss import *  # noqa: F403
 from ._normalization import *  # noqa: F403
 from ._dropout import *  # noqa: F401, F403
 from ._pooling import *  # noqa: F401, F403
@@ -24,18 +27,9 @@ conv_transpose1d, conv_transpose2d, conv_transpose3d = (ember.conv_transpose1d, 
 conv_tbc = ember.conv_tbc
 pad = _C._nn.pad
 
-_LATER = {"softplus": "_nn", "relu_": ""}
-
-
-def __getattr__(name):
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(_C._nn if _LATER[name] else ember, name)
-
-
-def _store(inplace, input, function):
-    """function(input), written into input if inplace; then of a copy, which backward may still need."""
-    return input.copy_(function(input.clone())) if inplace else function(input)
+softplus, softshrink, logsigmoid = _C._nn.softplus, _C._nn.softshrink, _C._nn.log_sigmoid
+hardshrink, prelu = ember.hardshrink, ember.prelu
+relu_, selu_, celu_, rrelu_ = ember.relu_, ember.selu_, ember.celu_, ember.rrelu_
 
 
 # ---- activations ---------------------------------------------------------------------------------------------
@@ -98,16 +92,14 @@ def selu(input, inplace=False):
     """The self-normalising ELU."""
     if has_torch_function_unary(input):
         return handle_torch_function(selu, (input,), input, inplace=inplace)
-    return (_C._nn.elu_ if inplace else _C._nn.elu)(input, 1.6732632423543772, 1.0507009873554805)
+    return ember.selu_(input) if inplace else ember.selu(input)
 
 
 def celu(input, alpha=1.0, inplace=False):
     """max(0, input) + min(0, alpha * (exp(input / alpha) - 1))."""
     if has_torch_function_unary(input):
         return handle_torch_function(celu, (input,), input, alpha=alpha, inplace=inplace)
-    if alpha == 0:
-        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
-    return (_C._nn.elu_ if inplace else _C._nn.elu)(input, alpha, 1.0, 1.0 / alpha)
+    return ember.celu_(input, alpha) if inplace else ember.celu(input, alpha)
 
 
 def silu(input, inplace=False):
@@ -121,7 +113,7 @@ def mish(input, inplace=False):
     """input * tanh(softplus(input))."""
     if has_torch_function_unary(input):
         return handle_torch_function(mish, (input,), input, inplace=inplace)
-    return _store(inplace, input, lambda x: x * _C._nn.softplus(x).tanh())
+    return (_C._nn.mish_ if inplace else _C._nn.mish)(input)
 
 
 def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
@@ -149,18 +141,14 @@ def hardsigmoid(input, inplace=False):
     """(input + 3) / 6 cut to [0, 1]."""
     if has_torch_function_unary(input):
         return handle_torch_function(hardsigmoid, (input,), input, inplace=inplace)
-    return _store(inplace, input, lambda x: _C._nn.hardtanh(x + 3, 0.0, 6.0) / 6)
+    return (_C._nn.hardsigmoid_ if inplace else _C._nn.hardsigmoid)(input)
 
 
 def hardswish(input, inplace=False):
     """input * hardsigmoid(input)."""
     if has_torch_function_unary(input):
         return handle_torch_function(hardswish, (input,), input, inplace=inplace)
-
-    def swish(x):
-        return ember.where(x <= -3, ember.zeros_like(x), ember.where(x < 3, x * (x + 3) / 6, x))
-
-    return _store(inplace, input, swish)
+    return (_C._nn.hardswish_ if inplace else _C._nn.hardswish)(input)
 
 
 def softsign(input):
@@ -183,49 +171,7 @@ def glu(input, dim=-1):
         return handle_torch_function(glu, (input,), input, dim=dim)
     if input.dim() == 0:
         raise RuntimeError("glu does not support scalars because halving size must be even")
-    if input.size(dim) % 2 != 0:
-        raise RuntimeError(f"Halving dimension must be even, but dimension {dim % input.dim()} is size "
-                           f"{input.size(dim)}")
-    first, second = input.chunk(2, dim)
-    return first * second.sigmoid()
-
-
-def logsigmoid(input):
-    """log(sigmoid(input))."""
-    if has_torch_function_unary(input):
-        return handle_torch_function(logsigmoid, (input,), input)
-    return ember.minimum(input, ember.zeros_like(input)) - ember.log1p(ember.exp(-input.abs()))
-
-
-def hardshrink(input, lambd=0.5):
-    """input where its size exceeds lambd, else 0."""
-    if has_torch_function_unary(input):
-        return handle_torch_function(hardshrink, (input,), input, lambd=lambd)
-    return ember.where(input.abs() <= lambd, ember.zeros_like(input), input)
-
-
-def softshrink(input, lambd=0.5):
-    """input moved by lambd towards 0, and 0 within lambd of it."""
-    if has_torch_function_unary(input):
-        return handle_torch_function(softshrink, (input,), input, lambd=lambd)
-    if lambd < 0:
-        raise RuntimeError(f"lambda must be in range [0, inf) for input dtype {input.dtype}, but found {lambd}")
-    return ember.where(input > lambd, input - lambd, ember.where(input < -lambd, input + lambd, input * 0))
-
-
-def prelu(input, weight):
-    """input where it is positive, else weight * input; weight: one number, or one for each of dimension 1."""
-    if has_torch_function_variadic(input, weight):
-        return handle_torch_function(prelu, (input, weight), input, weight)
-    if weight.numel() != 1:
-        if input.dim() == 0:
-            raise RuntimeError("Not allow zero-dim input tensor.")
-        channels = input.size(1) if input.dim() > 1 else 1
-        if channels != weight.numel():
-            raise RuntimeError("Mismatch of parameter numbers and input channel size. Found parameter numbers = "
-                               f"{weight.numel()} and channel size = {channels}.")
-        weight = weight.reshape([-1 if i == 1 else 1 for i in range(input.dim())])
-    return ember.where(input > 0, input, weight * input)
+    return _C._nn.glu(input, dim)
 
 
 def _implicit_softmax_dim(name, ndim, stacklevel):
@@ -262,34 +208,6 @@ def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
 
 
 # ---- look-up and normalisation -------------------------------------------------------------------------------
-
-
-def _renorm_rows(weight, input, max_norm, norm_type):
-    """Scale the rows of weight that input names down to max_norm, in place. A row named twice is scaled once."""
-    with ember.no_grad():
-        index = input.reshape(-1)
-        rows = weight.detach()[index]
-        norm = vector_norm(rows, norm_type, 1)
-        scale = ember.where(norm > max_norm, max_norm / (norm + 1e-7), ember.ones_like(norm))
-        weight.detach()[index] = rows * scale.unsqueeze(1)
-
-
-def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
-    """Rows of weight (V, D) at integer indices input (*): (*, D). See nn.Embedding for the options."""
-    if has_torch_function_variadic(input, weight):
-        return handle_torch_function(embedding, (input, weight), input, weight, padding_idx=padding_idx,
-                                     max_norm=max_norm, norm_type=norm_type, scale_grad_by_freq=scale_grad_by_freq,
-                                     sparse=sparse)
-    if padding_idx is None:
-        padding_idx = -1
-    elif padding_idx > 0:
-        assert padding_idx < weight.size(0), "Padding_idx must be within num_embeddings"
-    elif padding_idx < 0:
-        assert padding_idx >= -weight.size(0), "Padding_idx must be within num_embeddings"
-        padding_idx = weight.size(0) + padding_idx
-    if max_norm is not None:
-        _renorm_rows(weight, input, max_norm, norm_type)
-    return ember.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
 def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
@@ -420,10 +338,7 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
     expanded_input, expanded_target = ember.broadcast_tensors(input, target)
     if beta == 0.0:
         return _C._nn.l1_loss(expanded_input, expanded_target, _Reduction.get_enum(reduction))
-    if beta < 0:
-        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
-    error = (expanded_input - expanded_target).abs()
-    return _reduce(ember.where(error < beta, 0.5 * error * error / beta, error - 0.5 * beta), reduction)
+    return _C._nn.smooth_l1_loss(expanded_input, expanded_target, _Reduction.get_enum(reduction), beta)
 
 
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
@@ -433,13 +348,10 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
                                      delta=delta, weight=weight)
     _warn_broadcast(input, target)
     expanded_input, expanded_target = ember.broadcast_tensors(input, target)
-    if delta <= 0:
-        raise RuntimeError("huber_loss does not support non-positive values for delta.")
-    error = (expanded_input - expanded_target).abs()
-    errors = ember.where(error <= delta, 0.5 * error * error, delta * (error - 0.5 * delta))
-    if weight is not None:
-        return _weighted_reduce(errors, weight, input, reduction)
-    return _reduce(errors, reduction)
+    if weight is None:
+        return _C._nn.huber_loss(expanded_input, expanded_target, _Reduction.get_enum(reduction), delta)
+    errors = _C._nn.huber_loss(expanded_input, expanded_target, _Reduction.get_enum("none"), delta)
+    return _weighted_reduce(errors, weight, input, reduction)
 
 
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
@@ -467,26 +379,3 @@ def binary_cross_entropy_with_logits(input, target, weight=None, size_average=No
     if target.size() != input.size():
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
     return ember.binary_cross_entropy_with_logits(input, target, weight, pos_weight, _Reduction.get_enum(reduction))
-
-
-def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
-    """target * (log(target) - input). input: log probabilities; target: probabilities, or their logs."""
-    if has_torch_function_variadic(input, target):
-        return handle_torch_function(kl_div, (input, target), input, target, size_average=size_average, reduce=reduce,
-                                     reduction=reduction, log_target=log_target)
-    reduction = _legacy(size_average, reduce, reduction)
-    if reduction == "mean":
-        warnings.warn("reduction: 'mean' divides the total loss by both the batch size and the support size."
-                      "'batchmean' divides only by the batch size, and aligns with the KL div math definition."
-                      "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
-                      stacklevel=2)
-    by_batch = reduction == "batchmean"
-    if log_target:
-        terms = ember.exp(target) * (target - input)
-    else:
-        # 0 log 0 counts as 0, for the value and for both gradients.
-        some = target > 0
-        safe = ember.where(some, target, ember.ones_like(target))
-        terms = ember.where(some, target * safe.log(), ember.zeros_like(target)) - target * input
-    loss = _reduce(terms, "sum" if by_batch else reduction)
-    return loss / input.size()[0] if by_batch and input.dim() != 0 else loss

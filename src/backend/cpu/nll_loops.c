@@ -2,54 +2,36 @@
 //   loss = -weight[t] * input[n, t, place], summed, or divided by the sum of the weights of the places that count.
 // Sums are kept in double and rounded once, but for halves: there PyTorch rounds after every step, in partial sums of its own.
 #include <string.h>
-#include "gen_ops.h"
+#include "../../core/half.h"
+#include "norm.h"
 
+// Dense copies of what is read: input (samples, classes, inner), one target and one weight for each place and class.
 typedef struct places {
-  em_tensor *self, *target, *weight;
-  int64_t per_sample, class_stride, classes, ignore;
+  int64_t n, classes, inner, ignore;  // n: places
+  const int64_t *target;
+  const double *weight;               // NULL: all 1
+  em_tensor *t, *w;                   // own target and weight
 } places;
-static void places_of(places *p, em_tensor *self, em_tensor *target, em_tensor *weight, int64_t ignore) {
-  int dim = self->ndim == 1 ? 0 : 1;
-  *p = (places){self, target, weight, 1, self->strides[dim], self->sizes[dim], ignore};
-  for (int d = 2; d < self->ndim; d++) p->per_sample *= self->sizes[d];
+static em_status places_of(places *p, em_tensor *self, em_tensor *target, em_tensor *weight, int64_t ignore) {
+  const void *w;
+  *p = (places){.n = target->numel, .classes = self->sizes[self->ndim == 1 ? 0 : 1], .inner = 1, .ignore = ignore};
+  for (int d = 2; d < self->ndim; d++) p->inner *= self->sizes[d];
+  EM_PASS(em_priv_norm_dense(target, EM_I64, false, &p->t));
+  p->target = em_tensor_data(p->t);
+  em_status st = em_priv_norm_weight(weight, EM_F64, &p->w, &w);
+  p->weight = w;
+  return st;
 }
-// Element of self that class 0 of place i has, and the class; false when the place is ignored.
-static em_status place_at(const places *p, int64_t i, int64_t *at, int64_t *class, double *weight, bool *counts) {
-  const em_tensor *t = p->target, *s = p->self;
-  int64_t ti = 0, rest = i, sample = i / p->per_sample;
-  for (int d = t->ndim - 1; d >= 0; d--) {
-    ti += rest % t->sizes[d] * t->strides[d];
-    rest /= t->sizes[d];
-  }
-  int64_t c;
-  em_cast_load(&c, EM_I64, (const char *)em_tensor_data(t) + ti * (int64_t)em_tensor_itemsize(t), t->dtype, 0, 1);
-  *counts = c != p->ignore;
-  if (!*counts) return EM_OK;
-  if (EM_UNLIKELY(c < 0 || c >= p->classes))
-    return em_fail(EM_ERR_INDEX, "Target %lld is out of bounds.", (long long)c);
-  *at = s->ndim > 1 ? sample * s->strides[0] : 0;
-  int64_t inner = i % p->per_sample;
-  for (int d = s->ndim - 1; d >= 2; d--) {
-    *at += inner % s->sizes[d] * s->strides[d];
-    inner /= s->sizes[d];
-  }
-  *class = c;
-  *weight = 1;
-  if (p->weight != NULL)
-    em_cast_load(weight, EM_F64,
-                 (const char *)em_tensor_data(p->weight) +
-                     c * p->weight->strides[0] * (int64_t)em_tensor_itemsize(p->weight),
-                 p->weight->dtype, 0, 1);
-  return EM_OK;
+static void places_drop(places *p) {
+  em_tensor_release(p->t);
+  em_tensor_release(p->w);
 }
-static void put(em_tensor *t, int64_t at, double v) {
-  size_t size = em_tensor_itemsize(t);
-  em_cast_store((char *)em_tensor_data(t) + (size_t)at * size, t->dtype, (int64_t)size, &v, EM_F64, 1);
+// Element of the input that place i names.
+static inline int64_t element(const places *p, int64_t i, int64_t class) {
+  return p->inner == 1 ? i * p->classes + class : (i / p->inner * p->classes + class) * p->inner + i % p->inner;
 }
-static double read(const em_tensor *t, int64_t at) {
-  double v;
-  em_cast_load(&v, EM_F64, (const char *)em_tensor_data(t) + at * (int64_t)em_tensor_itemsize(t), t->dtype, 0, 1);
-  return v;
+static em_status out_of_bounds(int64_t class) {
+  return em_fail(EM_ERR_INDEX, "Target %lld is out of bounds.", (long long)class);
 }
 
 // A sum of terms in `dtype`. Halves are added in LEVELS partial sums: the first takes 2^power terms before it goes to the next.
@@ -88,53 +70,107 @@ static double cascade_sum(const cascade *c) {
   return sum;
 }
 
+// --- forward: losses of single places go to `each` where it is given
+typedef struct sums { cascade losses, weights; int64_t counted; } sums;
+static inline float load_f32(float x) { return x; }
+static inline double load_f64(double x) { return x; }
+#define FORWARD(NAME, T, LOAD, STORE)                                                                         \
+  static em_status forward_##NAME(const places *p, const T *x, T *each, sums *s) {                             \
+    for (int64_t i = 0; i < p->n; i++) {                                                                       \
+      const int64_t c = p->target[i];                                                                          \
+      if (c == p->ignore) {                                                                                    \
+        if (each != NULL) each[i] = STORE(0);                                                                  \
+        continue;                                                                                              \
+      }                                                                                                        \
+      if (EM_UNLIKELY(c < 0 || c >= p->classes)) return out_of_bounds(c);                                      \
+      const double w = p->weight == NULL ? 1 : p->weight[c], loss = -w * (double)LOAD(x[element(p, i, c)]);    \
+      if (each != NULL) each[i] = STORE(loss);                                                                 \
+      s->counted++;                                                                                            \
+      cascade_add(&s->losses, i, loss);                                                                        \
+      cascade_add(&s->weights, i, w);                                                                          \
+    }                                                                                                          \
+    return EM_OK;                                                                                              \
+  }
+#define BACKWARD(NAME, T, STORE)                                                                               \
+  static em_status backward_##NAME(const places *p, T *o, const double *g, bool each, double total) {          \
+    for (int64_t i = 0; i < p->n; i++) {                                                                       \
+      const int64_t c = p->target[i];                                                                          \
+      if (c == p->ignore) continue;                                                                            \
+      if (EM_UNLIKELY(c < 0 || c >= p->classes)) return out_of_bounds(c);                                      \
+      const double w = p->weight == NULL ? 1 : p->weight[c];                                                   \
+      o[element(p, i, c)] = STORE(-w * g[each ? i : 0] / total);                                               \
+    }                                                                                                          \
+    return EM_OK;                                                                                              \
+  }
+#define TO_F32(v) ((float)(v))
+#define TO_F64(v) ((double)(v))
+#define TO_F16(v) em_f32_to_f16((float)(v))
+#define TO_BF16(v) em_f32_to_bf16((float)(v))
+FORWARD(f32, float, load_f32, TO_F32)
+FORWARD(f64, double, load_f64, TO_F64)
+FORWARD(f16, uint16_t, em_f16_to_f32, TO_F16)
+FORWARD(bf16, uint16_t, em_bf16_to_f32, TO_BF16)
+BACKWARD(f32, float, TO_F32)
+BACKWARD(f64, double, TO_F64)
+BACKWARD(f16, uint16_t, TO_F16)
+BACKWARD(bf16, uint16_t, TO_BF16)
+
+static em_status forward(const places *p, int dtype, const void *x, void *each, sums *s) {
+  switch (dtype) {
+    case EM_F32: return forward_f32(p, x, each, s);
+    case EM_F64: return forward_f64(p, x, each, s);
+    case EM_F16: return forward_f16(p, x, each, s);
+    default: return forward_bf16(p, x, each, s);
+  }
+}
 em_status k_cpu_nll_loss_forward(em_plan *plan, em_tensor *self, em_tensor *target, em_tensor *weight,
                                  int64_t reduction, int64_t ignore_index, em_tensor *out0, em_tensor *out1) {
   (void)plan;
-  places p;
-  places_of(&p, self, target, weight, ignore_index);
-  bool each = reduction == 0 && self->ndim > 1;
-  cascade losses, weights;
-  cascade_start(&losses, self->dtype, target->numel);
-  cascade_start(&weights, self->dtype, target->numel);
-  int64_t counted = 0;
-  for (int64_t i = 0; i < target->numel; i++) {
-    int64_t at = 0, class = 0;
-    double w = 0;
-    bool counts;
-    EM_PASS(place_at(&p, i, &at, &class, &w, &counts));
-    double loss = counts ? -w * read(self, at + class * p.class_stride) : 0;
-    if (each) put(out0, i, loss);
-    if (!counts) continue;
-    counted++;
-    cascade_add(&losses, i, loss);
-    cascade_add(&weights, i, w);
+  const bool each = reduction == 0 && self->ndim > 1;
+  em_status st = EM_OK;
+  em_tensor *x = NULL;
+  places p = {0};
+  sums s = {.counted = 0};
+  cascade_start(&s.losses, self->dtype, target->numel);
+  cascade_start(&s.weights, self->dtype, target->numel);
+  EM_TRY(places_of(&p, self, target, weight, ignore_index));
+  EM_TRY(em_priv_norm_dense(self, self->dtype, false, &x));
+  EM_TRY(forward(&p, self->dtype, em_tensor_data(x), each ? em_tensor_data(out0) : NULL, &s));
+  const double sum = cascade_sum(&s.losses), none = 0;
+  const double total = weight == NULL ? rounded(self->dtype, (double)s.counted) : cascade_sum(&s.weights);
+  const double result = reduction == 1 ? sum / total : sum;
+  if (!each) em_tensor_put(out0, 0, &result, EM_F64, 1);
+  em_tensor_put(out1, 0, each ? &none : &total, EM_F64, 1);
+fail:
+  em_tensor_release(x);
+  places_drop(&p);
+  return st;
+}
+static em_status backward(const places *p, em_tensor *out, const double *g, bool each, double total) {
+  void *o = em_tensor_data(out);
+  switch (out->dtype) {
+    case EM_F32: return backward_f32(p, o, g, each, total);
+    case EM_F64: return backward_f64(p, o, g, each, total);
+    case EM_F16: return backward_f16(p, o, g, each, total);
+    default: return backward_bf16(p, o, g, each, total);
   }
-  const double sum = cascade_sum(&losses);
-  const double total = weight == NULL ? rounded(self->dtype, (double)counted) : cascade_sum(&weights);
-  if (!each) put(out0, 0, reduction == 1 ? sum / total : sum);
-  put(out1, 0, each ? 0 : total);
-  return EM_OK;
 }
 em_status k_cpu_nll_loss_backward(em_plan *plan, em_tensor *grad, em_tensor *self, em_tensor *target, em_tensor *weight,
                                   int64_t reduction, int64_t ignore_index, em_tensor *total_weight, em_tensor *out) {
   (void)plan;
-  places q;
-  places_of(&q, out, target, weight, ignore_index);
-  EM_PASS(em_fill(out, em_scalar_int(0)));
-  bool each = reduction == 0 && self->ndim > 1;
-  em_tensor *g = NULL;
-  EM_PASS(em_call_contiguous(grad, EM_FORMAT_CONTIGUOUS, &g));
-  double total = reduction == 1 ? read(total_weight, 0) : 1;
+  const bool each = reduction == 0 && self->ndim > 1;
   em_status st = EM_OK;
-  for (int64_t i = 0; i < target->numel; i++) {
-    int64_t at = 0, class = 0;
-    double w = 0;
-    bool counts;
-    EM_TRY(place_at(&q, i, &at, &class, &w, &counts));
-    if (counts) put(out, at + class * q.class_stride, -w * read(g, each ? i : 0) / total);
-  }
+  em_tensor *g = NULL;
+  places p = {0};
+  double total = 1;
+  EM_PASS(em_fill(out, em_scalar_int(0)));
+  EM_TRY(places_of(&p, self, target, weight, ignore_index));
+  EM_TRY(em_priv_norm_dense(grad, EM_F64, false, &g));
+  if (reduction == 1)
+    em_cast_load(&total, EM_F64, em_tensor_data(total_weight), total_weight->dtype, 0, 1);
+  EM_TRY(backward(&p, out, em_tensor_data(g), each, total));
 fail:
   em_tensor_release(g);
+  places_drop(&p);
   return st;
 }

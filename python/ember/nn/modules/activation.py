@@ -8,7 +8,7 @@ from .linear import NonDynamicallyQuantizableLinear
 from .module import Module
 
 __all__ = ["Threshold", "ReLU", "Hardtanh", "ReLU6", "Sigmoid", "Hardsigmoid", "Tanh", "SiLU", "Mish", "Hardswish",
-           "ELU", "CELU", "SELU", "GLU", "GELU", "Hardshrink", "LeakyReLU", "LogSigmoid", "Softplus", "Softshrink",
+           "ELU", "CELU", "SELU", "GLU", "GELU", "RReLU", "Hardshrink", "LeakyReLU", "LogSigmoid", "Softplus", "Softshrink",
            "PReLU", "Softsign", "Tanhshrink", "MultiheadAttention", "Softmin", "Softmax", "Softmax2d", "LogSoftmax"]
 
 
@@ -91,6 +91,22 @@ class Threshold(Module):
 
     def extra_repr(self):
         return f"threshold={self.threshold}, value={self.value}" + (", inplace=True" if self.inplace else "")
+
+
+class RReLU(Module):
+    """LeakyReLU with slopes drawn from [lower, upper]; in evaluation their mean."""
+
+    def __init__(self, lower=1.0 / 8, upper=1.0 / 3, inplace=False):
+        super().__init__()
+        self.lower = lower
+        self.upper = upper
+        self.inplace = inplace
+
+    def forward(self, input):
+        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
+
+    def extra_repr(self):
+        return f"lower={self.lower}, upper={self.upper}" + (", inplace=True" if self.inplace else "")
 
 
 class Hardtanh(Module):
