@@ -1,5 +1,6 @@
 """Files that lie: nothing in them runs, nothing is allocated that they have no bytes for, and errors say where and why."""
 import collections
+import gc
 import io
 import os
 import pickle
@@ -346,6 +347,7 @@ def test_a_bad_byteorder_record():
 
 
 def test_failing_loads_leave_nothing():
+    gc.collect()  # what the tests before left to the collector
     before = torch._C._live_objects()
     for name in ("views.pt", "optimizer.pt", "grads_stream.pt"):
         data = read(name)
@@ -353,4 +355,5 @@ def test_failing_loads_leave_nothing():
             for weights_only in (True, False):
                 with pytest.raises(Exception):
                     torch.load(io.BytesIO(data[:end]), weights_only=weights_only)
-    assert torch._C._live_objects() == before
+    after = torch._C._live_objects()
+    assert {kind: n - before[kind] for kind, n in after.items() if n > before[kind]} == {}
