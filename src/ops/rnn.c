@@ -384,8 +384,8 @@ static void parameters_of(const network *n, int64_t index, em_tensor **w) {
 }
 // In an autocast region products are computed in its dtype: step by step, where each product is cast by itself. An LSTM without projection
 // is cast as a whole, as PyTorch's kernel for it is.
-static em_status run_autocast(const network *n, em_tensor *x, em_tensor *h, em_tensor *c, em_tensor *const *w, bool reverse, em_tensor **out,
-                              em_tensor **hy, em_tensor **cy) {
+static em_status run_autocast(const network *n, em_tensor *x, em_tensor *h, em_tensor *c, em_tensor *const *w,
+                              bool reverse, em_tensor **out, em_tensor **hy, em_tensor **cy) {
   em_tensor *const given[8] = {x, h, c, w[0], w[1], w[2], w[3], w[4]};
   em_tensor *t[8] = {NULL};
   em_status st = EM_OK;

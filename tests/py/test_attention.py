@@ -191,6 +191,16 @@ def multihead_itself(T):
     return [a, b, w, *one, T.autograd.grad(a.sum(), x), {k: v for k, v in m.state_dict().items()}]
 
 
+@cases.add(tol=2e-5)
+def multihead_without_training(T):
+    """A row of nothing but padding, and how results lie in memory."""
+    m, x = T.nn.MultiheadAttention(8, 2, batch_first=True).eval(), T.randn(2, 5, 8)
+    pad = T.tensor([[False] * 5, [True] * 5])
+    with T.no_grad():
+        found = [m(x, x, x, key_padding_mask=pad), m(x, x, x, need_weights=False), m(x, x.clone(), x, average_attn_weights=False)]
+    return [[*pair, list(pair[0].stride())] for pair in (*found, m(x, x, x))]
+
+
 @cases.add(tol=5e-5)
 def transformer(T):
     made = []

@@ -83,7 +83,8 @@ static em_status recurrent_products(const layer *l, int64_t n, const char *h, ch
   const em_matrix to = matrix(gates, ld, 1);
   EM_PASS(multiply(l, n, added, P, matrix(h, P, 1), matrix(w, col, row), to, to));
   if (!apart) return EM_OK;
-  return multiply(l, n, H, P, matrix(h, P, 1), matrix(at(w, added * row, l), col, row), matrix(at(gates, 3 * H, l), ld, 1), matrix(NULL, 0, 0));
+  return multiply(l, n, H, P, matrix(h, P, 1), matrix(at(w, added * row, l), col, row),
+                  matrix(at(gates, 3 * H, l), ld, 1), matrix(NULL, 0, 0));
 }
 // Gates of the rows [lo, lo + n) of a step become states.
 static void forward_rows(const layer *l, int64_t row, int64_t lo, int64_t n, char *gates, int64_t ld) {

@@ -450,6 +450,7 @@ class MultiheadAttention(Module):
             key_padding_mask, "key_padding_mask", F._none_or_dtype(attn_mask), "attn_mask", query.dtype
         )
         attn_mask = F._canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, False)
+        alone = turns and self._infers_alone(query, key, value)
         if turns:
             query, key, value = self._by_length(query, key, value)
         separate = {} if self._qkv_same_embed_dim else {
@@ -480,7 +481,20 @@ class MultiheadAttention(Module):
             is_causal=is_causal,
             **separate,
         )
-        return (output.transpose(1, 0) if turns else output), weights
+        if turns:
+            output = output.transpose(1, 0)
+            if alone:  # PyTorch's kernel for this case writes batch first
+                output = output.contiguous()
+        return output, weights
+
+    def _infers_alone(self, query, key, value):
+        """Self-attention without training or gradients, of the plainest kind."""
+        if self.training or query is not key or key is not value or self.num_heads % 2 or ember.is_autocast_enabled("cpu"):
+            return False
+        if not self._qkv_same_embed_dim or self.in_proj_bias is None or self.bias_k is not None or self.add_zero_attn:
+            return False
+        used = (query, self.in_proj_weight, self.in_proj_bias, self.out_proj.weight, self.out_proj.bias)
+        return not ember.is_grad_enabled() or not any(t.requires_grad for t in used)
 
     def merge_masks(self, attn_mask, key_padding_mask, query):
         """Both masks as one, expanded to (batch, heads, length, length), and its kind: 0 attention, 1 padding, 2 both; None, None."""
