@@ -199,6 +199,14 @@ def test_bytes_are_rounded_dim_by_dim(mode, antialias, align, total):
     assert y.dtype == torch.uint8 and (y.long().flatten() * (torch.arange(y.numel()) % 97)).sum().item() == total
 
 
+def test_antialias_of_a_picture_smaller_than_the_filter():
+    """Outputs see one or two of the two inputs: 1, 1, 0.8, 0.6 ... of the first, from the triangle around each."""
+    x = torch.tensor([[[[1.0, 0.0]]]], dtype=torch.float64)
+    y = F.interpolate(x, (1, 10), mode="bilinear", antialias=True)
+    want = [1, 1, 1, 0.8, 0.6, 0.4, 0.2, 0, 0, 0]
+    assert torch.allclose(y.flatten(), torch.tensor(want, dtype=torch.float64))
+
+
 def test_grid_sample_of_the_identity_is_the_picture():
     x = inputs()["x"].double()
     theta = torch.tensor([[[1.0, 0, 0], [0, 1, 0]]], dtype=torch.float64).repeat(2, 1, 1)

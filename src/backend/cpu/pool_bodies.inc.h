@@ -1,4 +1,4 @@
-// pool_bodies.inc.h: included by pool_loops.c once a dtype, with T, I (positions), FN(name), LEAST defined. A block of
+// pool_bodies.inc.h: included by pool_loops.c once a dtype, with T, I (positions), FN(name), LEAST, ISNAN(x) defined. A block of
 // output columns is worked on tap by tap, so that loops run along the row; sums add taps in PyTorch's order.
 
 // m = max(m, x), at = where; a NaN wins, the last one.
@@ -6,7 +6,7 @@ static inline __attribute__((always_inline)) void FN(take_max)(T *m, I *at, cons
                                                                int64_t n) {
   for (int64_t i = 0; i < n; i++) {
     const T v = x[i * s];
-    const int up = (v > m[i]) | (v != v);
+    const int up = (v > m[i]) | ISNAN(v);
     m[i] = up ? v : m[i];
     at[i] = up ? (I)(pos + (I)(i * s)) : at[i];
   }
@@ -48,13 +48,13 @@ static void FN(max_2x2)(T *o, int64_t *ix, const T *plane, I line, int64_t width
     T m = r0[2 * i];
     const T b = r0[2 * i + 1], c = r1[2 * i], d = r1[2 * i + 1];
     I at = 0;
-    int up = (b > m) | (b != b);
+    int up = (b > m) | ISNAN(b);
     m = up ? b : m;
     at = up ? (I)1 : at;
-    up = (c > m) | (c != c);
+    up = (c > m) | ISNAN(c);
     m = up ? c : m;
     at = up ? below : at;
-    up = (d > m) | (d != d);
+    up = (d > m) | ISNAN(d);
     m = up ? d : m;
     at = up ? (I)(below + 1) : at;
     o[i] = m;
@@ -222,7 +222,7 @@ static inline void FN(box_max)(T *o, int64_t *ix, const T *plane, const em_windo
       const int64_t line = (d * w->in[1] + h) * w->in[2];
       for (int64_t i = from[2]; i < to[2]; i++) {
         const T v = plane[line + i];
-        if (v > m || v != v) {
+        if (v > m || ISNAN(v)) {
           m = v;
           at = line + i;
         }

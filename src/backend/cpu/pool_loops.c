@@ -42,6 +42,7 @@ static inline void window_size(int64_t o, int64_t stride, int64_t pad, int64_t k
 #define T float
 #define I int32_t
 #define LEAST (-INFINITY)
+#define ISNAN(x) ((x) != (x))
 #define FN(name) name##_f32
 #include "pool_bodies.inc.h"
 #undef T
@@ -53,9 +54,11 @@ static inline void window_size(int64_t o, int64_t stride, int64_t pad, int64_t k
 #include "pool_bodies.inc.h"
 #undef T
 #undef LEAST
+#undef ISNAN
 #undef FN
 #define T int64_t
 #define LEAST INT64_MIN
+#define ISNAN(x) 0
 #define FN(name) name##_i64
 #include "pool_bodies.inc.h"
 

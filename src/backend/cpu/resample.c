@@ -146,8 +146,11 @@ static void round_weights(em_resample_axis *a) {
   }
   int bits = 0;
   while (bits < 22 && (int64_t)(0.5 + most * (double)(1 << (bits + 1))) < 1 << 15) bits++;
-  for (int64_t i = 0; i < a->out * a->taps; i++)
-    w[i] = (double)(int16_t)(w[i] * (double)(1 << bits) + (w[i] < 0 ? -0.5 : 0.5));
+  for (int64_t o = 0; o < a->out; o++) {
+    double *v = w + o * a->taps;
+    for (int64_t k = 0; k < (a->count == NULL ? a->taps : a->count[o]); k++)
+      v[k] = (double)(int16_t)(v[k] * (double)(1 << bits) + (v[k] < 0 ? -0.5 : 0.5));
+  }
   a->bits = bits;
 }
 static void bytes_forward(void *tov, const void *fromv, int64_t outer, int64_t inner, const em_resample_axis *a) {

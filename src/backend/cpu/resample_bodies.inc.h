@@ -11,9 +11,9 @@ static inline __attribute__((always_inline)) void FN(mix_row)(T *to, const T *x,
 }
 static void FN(forward_rows)(T *to, const T *from, int64_t outer, const em_resample_axis *a) {
   for (int64_t r = 0; r < outer; r++, to += a->out, from += a->in) {
-    if (a->taps == 1)
+    if (a->taps == 1 && a->count == NULL)
       for (int64_t o = 0; o < a->out; o++) to[o] = from[a->index[o]];
-    else if (a->taps == 2) FN(mix_row)(to, from, a, 2);
+    else if (a->taps == 2 && a->count == NULL) FN(mix_row)(to, from, a, 2);
     else if (a->taps == 4 && a->count == NULL) FN(mix_row)(to, from, a, 4);
     else
       for (int64_t o = 0; o < a->out; o++) {
@@ -36,11 +36,11 @@ static void FN(forward)(void *tov, const void *fromv, int64_t outer, int64_t inn
     for (int64_t o = 0; o < a->out; o++, to += inner) {
       const int64_t *at = a->index + o * a->taps, n = a->count == NULL ? a->taps : a->count[o];
       const T *w = (const T *)a->weight + o * a->taps;
-      if (a->taps == 1) {
+      if (a->taps == 1 && a->count == NULL) {
         memcpy(to, from + at[0] * inner, sizeof(T) * (size_t)inner);
         continue;
       }
-      if (a->taps == 2) {
+      if (a->taps == 2 && a->count == NULL) {
         const T *x = from + at[0] * inner, *y = from + at[1] * inner, wx = w[0], wy = w[1];
         for (int64_t i = 0; i < inner; i++) to[i] = x[i] * wx + y[i] * wy;
         continue;
