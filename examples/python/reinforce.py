@@ -6,9 +6,9 @@ Run it with `python -m ember examples/python/reinforce.py`, or with plain `pytho
 # tests run this with: --steps 5
 import argparse
 import json
+import math
 
 import torch
-import torch.nn.functional as F
 from progress import Progress
 from torch import nn
 
@@ -16,7 +16,7 @@ GRAVITY, CART, POLE, HALF, FORCE, TICK = 9.8, 1.0, 0.1, 0.5, 10.0, 0.02  # m/s2,
 
 
 def move(state, push):
-    """One tick of many carts at once: state [n, 4] (place, speed, angle, its speed) and push [n] (-1 or 1)."""
+    """One tick of many carts at once: state [n, 4] (place, speed, angle, its speed) and push [n] (in tens of newtons)."""
     place, speed, angle, turn = state.unbind(1)
     sin, cos = angle.sin(), angle.cos()
     pulled = (push * FORCE + POLE * HALF * turn.square() * sin) / (CART + POLE)
@@ -25,16 +25,31 @@ def move(state, push):
     return torch.stack([place + TICK * speed, speed + TICK * gain, angle + TICK * turn, turn + TICK * bend], dim=1)
 
 
+class Policy(nn.Module):
+    """A normal distribution of the push, its mean a small network of the state."""
+
+    def __init__(self):
+        super().__init__()
+        self.mean = nn.Sequential(nn.Linear(4, 32), nn.Tanh(), nn.Linear(32, 1))
+        self.log_std = nn.Parameter(torch.zeros(1))
+
+    def forward(self, state):
+        """A push [n] for each state [n, 4], and the logarithms of how likely they were."""
+        mean = self.mean(state)[:, 0]
+        push = (mean + self.log_std.exp() * torch.randn_like(mean)).detach()
+        off = (push - mean) / self.log_std.exp()
+        return push, -0.5 * off.square() - self.log_std - 0.5 * math.log(2 * math.pi)
+
+
 def play(policy, carts, limit):
-    """Episodes of all carts side by side. Returns log-probabilities and who was still up, both [ticks, carts]."""
+    """Episodes of all carts side by side. Returns log-likelihoods and who was still up, both [ticks, carts]."""
     state = (torch.rand(carts, 4) - 0.5) * 0.1
     up, chosen, standing = torch.ones(carts), [], []
     for _ in range(limit):
-        logs = F.log_softmax(policy(state), dim=1)
-        action = torch.multinomial(logs.detach().exp(), 1)
-        chosen.append(logs.gather(1, action)[:, 0])
+        push, log = policy(state)
+        chosen.append(log)
         standing.append(up)
-        state = move(state, action[:, 0] * 2.0 - 1.0)
+        state = move(state, push)
         up = up * ((state[:, 0].abs() < 2.4) & (state[:, 2].abs() < 0.2095)).float()
         if not up.any():
             break
@@ -59,14 +74,14 @@ def main():
     parser.add_argument("--losses", help="write every update's loss to this file, as JSON")
     options = parser.parse_args()
     torch.manual_seed(options.seed)
-    policy = nn.Sequential(nn.Linear(4, 64), nn.Tanh(), nn.Linear(64, 2))
-    optimizer = torch.optim.Adam(policy.parameters(), lr=1e-2)
-    losses, lengths, progress = [], [], Progress(options.steps)
+    policy = Policy()
+    optimizer = torch.optim.Adam(policy.parameters(), lr=2e-2)
+    usual, losses, lengths, progress = 0.0, [], [], Progress(options.steps)
     for step in range(1, options.steps + 1):
         logs, standing = play(policy, options.carts, options.limit)
         gained = returns(standing)
-        played = standing.bool()
-        advantage = (gained - gained[played].mean()) / (gained[played].std() + 1e-6)
+        advantage = (gained - usual) / 20
+        usual += 0.1 * ((gained * standing).sum() / standing.sum() - usual).item()
         loss = -(logs * advantage * standing).sum() / standing.sum()
         optimizer.zero_grad()
         loss.backward()

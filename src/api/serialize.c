@@ -12,9 +12,10 @@ struct em_weights {
   em_document *document;  // owns the tensors
   struct entry { char *name; size_t room; em_tensor *tensor; } *entries;
   size_t n, room;
+  size_t visits;  // containers and items seen: they may be shared, and a small file then describes a vast tree
 };
 
-enum { MAX_DEPTH = 64 };
+enum { MAX_DEPTH = 64, MAX_VISITS = 1 << 22 };
 
 void em_weights_free(em_weights *w) {
   if (w == NULL) return;
@@ -49,6 +50,8 @@ static em_status collect(em_weights *w, const em_file_value *v, char *path, size
   if (!dict && !list) return EM_OK;
   if (depth == MAX_DEPTH) return em_fail(EM_ERR_RUNTIME, "em_weights_load(): containers lie in each other deeper than %d", MAX_DEPTH);
   for (size_t i = 0; i < v->count; i++) {
+    if (++w->visits > MAX_VISITS)
+      return em_fail(EM_ERR_RUNTIME, "em_weights_load(): the containers of this file hold each other more than %d times", MAX_VISITS);
     const em_file_value *key = dict ? v->items[2 * i] : NULL, *item = dict ? v->items[2 * i + 1] : v->items[i];
     char number[32];
     const char *name = number;
