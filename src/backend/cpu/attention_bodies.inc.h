@@ -35,16 +35,24 @@ static void FN(weigh)(int64_t n, void *scores, double scale, const void *mask, v
     for (int i = 0; i < LANES; i++) parts[i] += e[i];
     memcpy(s + j, e, sizeof e);
   }
-  for (; j < n; j++) {
-    s[j] = EXP(s[j] - from);
-    parts[0] += s[j];
+  if (j < n) {  // what is left, with lanes that add nothing
+    T e[LANES];
+    for (int i = 0; i < LANES; i++) e[i] = i < n - j ? s[j + i] - from : -INFINITY;
+    EXP_ARRAY(e, e, LANES);
+    for (int i = 0; i < LANES; i++) parts[i] += e[i];
+    memcpy(s + j, e, (size_t)(n - j) * sizeof(T));
   }
   const T all = FN(merge)(parts);
   if (next == *m) {
     *l += all;
     return;
   }
-  const T factor = EXP(*m - from);  // 0 for the first block
+  if (*m == -INFINITY) {  // nothing was seen before: l and the values are 0
+    *l += all;
+    *m = next;
+    return;
+  }
+  const T factor = EXP(*m - from);
   *l = *l * factor + all;
   *m = next;
   for (j = 0; j < d; j++) o[j] *= factor;
