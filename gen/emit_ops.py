@@ -449,6 +449,9 @@ def through_functional(row, op, fn, functional, first):
     b.append(f"  EM_TRY({functional}({call}));")
     if op.variant == "out" and row.fields.get("out_exact"):
         b += [f"  EM_TRY(em_plan_check_out_dtype({x}->dtype, {name}->dtype));" for name, x in zip(names, t)]
+        if row.fields["out_exact"] == "apart":
+            inputs = [a.name for a in op.ins if a.type.base == "Tensor" and not a.type.is_list and not a.type.optional]
+            b += [f"  EM_TRY(em_shape_assert_no_overlap({name}, {i}));" for name in names for i in inputs]
     b += [f"  EM_TRY({write}({name}, {x}));" for name, x in zip(names, t)]
     b.append("fail:")
     b += [f"  em_tensor_release({x});" for x in t]

@@ -254,7 +254,12 @@ static PyObject *call_out(em_py_signature *s, const em_value *values, PyObject *
   return st == EM_OK ? Py_NewRef(out) : em_py_raise(st);
 }
 
-static int check_out_dtype(em_py_signature *s, const em_value *values, PyObject *out) {
+// A dtype that was given must be out's. One that stands in the schema only (randint's long) gives way to it.
+static int check_out_dtype(em_py_signature *s, const em_value *values, PyObject *out, PyObject *kwnames) {
+  bool given = false;
+  for (Py_ssize_t i = 0; kwnames != NULL && i < PyTuple_GET_SIZE(kwnames); i++)
+    given |= PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, i), "dtype") == 0;
+  if (!given) return 0;
   for (int i = 0; i < s->op->nargs; i++) {
     if (s->op->args[i].type != EM_TYPE_DTYPE || values[i].tag != EM_TAG_DTYPE || s->nouts != 1) continue;
     bool mapped = false;
@@ -296,7 +301,7 @@ static PyObject *call_parsed(em_py_callable *c, PyObject *self, PyObject *const 
       PyErr_Format(PyExc_TypeError, "%s() missing 1 required positional arguments: \"out\"", c->fn->name);
     } else if (out == NULL) {
       result = call_functional(s, values, requires_grad);
-    } else if (check_out_dtype(s, values, out) == 0) {
+    } else if (check_out_dtype(s, values, out, kwnames) == 0) {
       result = call_out(s, values, out);
     }
   }

@@ -117,11 +117,11 @@ static PyObject *m_contiguous(ARGS) {
   int format;
   OVERRIDE("contiguous");
   if (format_arg("contiguous", args, n, kw, &format) < 0) return NULL;
+  if (is_contiguous_in(T(o), format)) return Py_NewRef(o);
   if (format == EM_FORMAT_PRESERVE) {
     PyErr_SetString(PyExc_RuntimeError, "preserve memory format is unsupported by the contiguous operator");
     return NULL;
   }
-  if (is_contiguous_in(T(o), format)) return Py_NewRef(o);
   PyObject *f = em_py_memory_format_new_ref(format), *names = Py_BuildValue("(s)", "memory_format");
   PyObject *r = f == NULL || names == NULL ? NULL : em_py_call_method("clone", o, &f, 0, names);
   Py_XDECREF(f);

@@ -46,14 +46,15 @@ def broadcast_shapes(*shapes):
     """The shape that tensors of these shapes broadcast to."""
     shapes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
     result = [1] * max(map(len, shapes), default=0)
-    for shape in shapes:
+    for number, shape in enumerate(shapes):
         for i in range(-1, -1 - len(shape), -1):
             if shape[i] < 0:
                 raise RuntimeError(f"Trying to create tensor with negative dimension ({shape[i]}): ({shape[i]})")
             if shape[i] == 1 or shape[i] == result[i]:
                 continue
             if result[i] != 1:
-                raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape")
+                raise RuntimeError(f"Attempting to broadcast a dimension of length {shape[i]} at {i}! Mismatching argument "
+                                   f"at index {number} had {shape}; but expected shape should be broadcastable to {result}")
             result[i] = shape[i]
     return ember.Size(result)
 
@@ -71,6 +72,8 @@ def nonzero(input, *, out=None, as_tuple=False):
     """Positions of the true elements: one a row, or a tensor for each dim."""
     if _C._has_torch_function_variadic(input, out):
         return _override(nonzero, (input, out), input, out=out, as_tuple=as_tuple)
+    if out is not None and (as_tuple or not isinstance(out, ember.Tensor)):
+        raise TypeError(f"nonzero(): argument 'out' must be Tensor, not {type(out).__name__}")
     if as_tuple:
         return _VF.where(input)
     return _VF.nonzero(input) if out is None else _VF.nonzero(input, out=out)
@@ -131,7 +134,6 @@ def meshgrid(*tensors, indexing=None):
     shape = [t.numel() for t in order]
     grids = [t.reshape([-1 if i == k else 1 for i in range(len(shape))]).expand(shape) for k, t in enumerate(order)]
     if swap:
-        grids = [g.transpose(0, 1) for g in grids]
         grids[0], grids[1] = grids[1], grids[0]
     return tuple(grids)
 
@@ -184,7 +186,7 @@ def cartesian_prod(*tensors):
 def block_diag(*tensors):
     """A matrix with the tensors on its diagonal."""
     tensors = _tensors(tensors)
-    blocks = [atleast_2d(t) for t in tensors]
+    blocks = [atleast_2d(t) for t in tensors] or [ember.empty(1, 0)]
     for i, b in enumerate(blocks):
         if b.dim() != 2:
             raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has "

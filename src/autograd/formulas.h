@@ -142,6 +142,7 @@ EM_PRIV em_status formula_unpad(em_tensor *grad, em_ints pad, em_tensor **out);
 EM_PRIV em_status formula_roll(em_tensor *grad, em_ints shifts, em_ints dims, em_tensor **out);
 EM_PRIV em_status formula_trace(em_tensor *grad, em_ints sizes, em_tensor **out);
 EM_PRIV em_status formula_repeat(em_tensor *grad, em_ints repeats, em_ints sizes, em_tensor **out);
+EM_PRIV em_status formula_index_fill_value(em_tensor *grad, int64_t dim, em_tensor *index, em_tensor **out);
 EM_PRIV em_status formula_index_copy_source(em_tensor *grad, int64_t dim, em_tensor *index, em_ints sizes, em_tensor **out);
 EM_PRIV em_status formula_scatter_reduce(em_tensor *grad, em_tensor *self, int64_t dim, em_tensor *index, em_tensor *src,
                                          const char *reduce, bool include_self, em_tensor *result, em_bools mask,

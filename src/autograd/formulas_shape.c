@@ -45,6 +45,15 @@ em_status formula_trace(em_tensor *grad, em_ints sizes, em_tensor **out) {
   return em_call_diagonal_scatter(z, diagonal, 0, 0, 1, out);
 }
 
+// A slice that index names twice was filled once.
+em_status formula_index_fill_value(em_tensor *grad, int64_t dim, em_tensor *index, em_tensor **out) {
+  OWN distinct = NULL;
+  OWN none = NULL;
+  OWN slices = NULL;
+  EM_PASS(em_call__unique(index, false, false, &distinct, &none));
+  EM_PASS(em_call_index_select(grad, dim, distinct, &slices));
+  return em_call_sum(slices, EM_DTYPE_NONE, out);
+}
 em_status formula_index_copy_source(em_tensor *grad, int64_t dim, em_tensor *index, em_ints sizes, em_tensor **out) {
   OWN rows = NULL;
   EM_PASS(em_call_index_select(grad, dim, index, &rows));

@@ -18,7 +18,7 @@ typedef struct em_index_along {
   bool vector;           // the index is a vector along dim that serves every line
   const char *name;      // begins the message of a bad position, which is an IndexError then; NULL: a RuntimeError
 } em_index_along;
-// Raises when a position is outside. em_priv_index_run trusts them when it writes, and looks itself when it reads.
+// Raises when a position is outside. em_priv_index_run trusts a vector, and looks at others itself.
 em_status em_priv_index_check(const em_index_along *a);
 em_status em_priv_index_run(const em_index_along *a, int op);
 // The slices of self that index names (inside, or an IndexError) get one value.

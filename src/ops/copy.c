@@ -75,9 +75,9 @@ em_status n_clone(uint64_t ks, em_tensor *self, int memory_format, em_tensor **o
   return st;
 }
 em_status c_contiguous(em_tensor *self, int memory_format, em_tensor **out) {
-  if (memory_format == EM_FORMAT_PRESERVE)
+  bool already = memory_format <= EM_FORMAT_PRESERVE && em_tensor_is_contiguous(self);
+  if (memory_format == EM_FORMAT_PRESERVE && !already)
     return em_fail(EM_ERR_RUNTIME, "preserve memory format is unsupported by the contiguous operator");
-  bool already = memory_format <= EM_FORMAT_CONTIGUOUS && em_tensor_is_contiguous(self);
   if (!already && memory_format >= EM_FORMAT_CHANNELS_LAST) {
     int64_t strides[EM_MAX_DIMS];
     EM_PASS(em_priv_format_strides(self, memory_format, strides));
@@ -205,6 +205,15 @@ em_status n_flip(uint64_t ks, em_tensor *self, em_ints dims, em_tensor **out) {
 em_status n_zero_(uint64_t ks, em_tensor *self) { return n_fill_(ks, self, em_scalar_int(0)); }
 em_status n_resize_(uint64_t ks, em_tensor *self, em_ints size, int memory_format) {
   (void)ks;
-  if (memory_format > EM_FORMAT_CONTIGUOUS) return em_fail(EM_ERR_RUNTIME, "Unsupported memory format in resize_");
-  return em_tensor_resize(self, (int)size.n, size.p);
+  if (memory_format == EM_FORMAT_PRESERVE) return em_fail(EM_ERR_RUNTIME, "Unsupported memory formatPreserve");
+  if (size.n > EM_MAX_DIMS)
+    return em_fail(EM_ERR_RUNTIME, "resize_: at most %d dimensions are supported, got %lld", EM_MAX_DIMS, (long long)size.n);
+  const int rank = memory_format == EM_FORMAT_CHANNELS_LAST ? 4 : memory_format == EM_FORMAT_CHANNELS_LAST_3D ? 5 : 0;
+  if (rank > 0 && size.n != rank)
+    return em_fail(EM_ERR_RUNTIME, "required rank %d tensor to use channels_last%s format", rank, rank == 4 ? "" : "_3d");
+  EM_PASS(em_tensor_resize(self, (int)size.n, size.p));
+  if (rank == 0) return EM_OK;
+  int64_t strides[EM_MAX_DIMS];
+  em_priv_channels_last_strides(rank, size.p, strides);
+  return em_tensor_set_window(self, rank, size.p, strides, self->offset);
 }

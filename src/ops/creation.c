@@ -26,6 +26,7 @@ static em_status filled(em_status made, em_tensor **out, em_scalar value) {
 
 em_status n_empty(uint64_t ks, em_ints size, OPTIONS, int memory_format, em_tensor **out) {
   UNUSED_OPTIONS;
+  if (memory_format == EM_FORMAT_PRESERVE) return em_fail(EM_ERR_RUNTIME, "unsupported memory format Preserve");
   if (memory_format < EM_FORMAT_CHANNELS_LAST) return make(size, PASS_OPTIONS, out);
   em_tensor *t;
   EM_PASS(make(size, dtype, layout, device, &t));

@@ -193,7 +193,17 @@ em_status c_nonzero_numpy(em_tensor *self, em_tensor_list *out) {
 }
 em_status c_argwhere(em_tensor *self, em_tensor **out) { return em_call_nonzero(self, out); }
 
-// ---- take_along_dim: gather with broadcasting
+// ---- take_along_dim: gather with broadcasting; negative positions count from the end
+static em_status wrapped_gather(em_tensor *self, int64_t dim, em_tensor *index, em_tensor **out) {
+  const int64_t n = self->ndim == 0 ? 1 : self->sizes[dim];
+  EM_OWN below = NULL;
+  EM_OWN moved = NULL;
+  EM_OWN wrapped = NULL;
+  EM_PASS(em_call_lt_Scalar(index, em_scalar_int(0), &below));
+  EM_PASS(em_call_add_Scalar(index, em_scalar_int(n), em_scalar_int(1), &moved));
+  EM_PASS(em_call_where_self(below, moved, index, &wrapped));
+  return em_call_gather(self, dim, wrapped, false, out);
+}
 em_status c_take_along_dim(em_tensor *self, em_tensor *indices, em_opt_int dim, em_tensor **out) {
   if (!em_dtype_is_integral(indices->dtype) || indices->dtype != EM_I64)
     return em_fail(EM_ERR_RUNTIME, "torch.take_along_dim(): dtype of indices should be Long but got %s",
@@ -201,9 +211,9 @@ em_status c_take_along_dim(em_tensor *self, em_tensor *indices, em_opt_int dim, 
   if (!dim.has) {
     EM_OWN flat = NULL;
     EM_OWN at = NULL;
-    EM_PASS(em_call_reshape(self, EM_INTS(-1), &flat));
-    EM_PASS(em_call_reshape(indices, EM_INTS(-1), &at));
-    return em_call_gather(flat, 0, at, false, out);
+    EM_PASS(em_call_view(self, EM_INTS(-1), &flat));
+    EM_PASS(em_call_view(indices, EM_INTS(-1), &at));
+    return wrapped_gather(flat, 0, at, out);
   }
   if (self->ndim != indices->ndim)
     return em_fail(EM_ERR_RUNTIME,
@@ -223,7 +233,7 @@ em_status c_take_along_dim(em_tensor *self, em_tensor *indices, em_opt_int dim, 
   EM_PASS(em_call_expand(indices, (em_ints){both.sizes, n}, false, &at));
   if (n > 0) both.sizes[d] = self->sizes[d];
   EM_PASS(em_call_expand(self, (em_ints){both.sizes, n}, false, &source));
-  return em_call_gather(source, d, at, false, out);
+  return wrapped_gather(source, d, at, out);
 }
 
 em_status c_one_hot(em_tensor *self, int64_t num_classes, em_tensor **out) {

@@ -321,16 +321,17 @@ em_status n_randint_like(uint64_t ks, em_tensor *self, int64_t high, OPTIONS, in
 }
 em_status n_randperm_generator(uint64_t ks, int64_t n, em_generator *generator, OPTIONS, em_tensor **out) {
   (void)ks;
-  static const int64_t exact[EM_NUM_DTYPES] = {
-      [EM_U8] = UINT8_MAX,  [EM_I8] = INT8_MAX, [EM_I16] = INT16_MAX,     [EM_I32] = INT32_MAX,
-      [EM_I64] = INT64_MAX, [EM_F16] = 2049,    [EM_F32] = (1 << 24) + 1, [EM_F64] = ((int64_t)1 << 53) + 1,
-      [EM_BF16] = 257};
   if (dtype < 0) dtype = EM_I64;
-  if (n < 0) return em_fail(EM_ERR_RUNTIME, "n must be non-negative, got%lld", (long long)n);
-  if (exact[dtype] == 0)
+  if (n < 0) return em_fail(EM_ERR_RUNTIME, "Trying to create tensor with negative dimension %lld: [%lld]", (long long)n, (long long)n);
+  if (dtype == EM_BOOL || em_dtype_is_complex(dtype))
     return em_fail(EM_ERR_NOT_IMPLEMENTED, "\"randperm\" not implemented for '%s'", em_dtype_scalar_name(dtype));
-  if (n > exact[dtype])
-    return em_fail(EM_ERR_RUNTIME, "n is too large for result tensor type: '%s'", em_dtype_scalar_name(dtype));
+  _Alignas(16) char largest[16];
+  if (em_dtype_is_integral(dtype) && n > 0) EM_PASS(em_scalar_store(em_scalar_int(n - 1), dtype, largest));
+  static const struct { int dtype; int64_t most; const char *text; } limits[] = {
+      {EM_F16, 2049, "2049"}, {EM_F32, (1 << 24) + 1, "2^24+1"}, {EM_F64, ((int64_t)1 << 53) + 1, "2^53+1"}};
+  for (int i = 0; i < 3; i++)
+    if (dtype == limits[i].dtype && n > limits[i].most)
+      return em_fail(EM_ERR_RUNTIME, "n cannot be greater than %s for %s type.", limits[i].text, em_dtype_scalar_name(dtype));
   em_tensor *t;
   EM_PASS(em_call_empty_memory_format((em_ints){&n, 1}, dtype, layout, device, pin_memory, EM_FORMAT_NONE, &t));
   em_generator *g = generator_of(generator);

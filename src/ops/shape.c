@@ -55,7 +55,7 @@ static em_status triangle_indices(int64_t rows, int64_t columns, int64_t offset,
   if (dtype < 0) dtype = EM_I64;
   if (device.type < 0) device.type = EM_DEVICE_CPU;
   EM_PASS(em_device_check(device));
-  if (dtype != EM_I64 && dtype != EM_I32 && dtype != EM_I16 && dtype != EM_I8 && dtype != EM_U8 && !em_dtype_is_float(dtype))
+  if (em_dtype_class_of(dtype) != EM_CLASS_INT)
     return em_fail(EM_ERR_NOT_IMPLEMENTED, "\"%s_indices\" not implemented for '%s'", upper ? "triu" : "tril",
                    em_dtype_scalar_name(dtype));
   int64_t n = 0;

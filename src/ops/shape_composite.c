@@ -386,8 +386,11 @@ static em_status powers(em_tensor *x, int64_t n, em_tensor **out) {  // x^0 ... 
 }
 em_status c_linalg_vander(em_tensor *x, em_opt_int N, em_tensor **out) {
   const int64_t n = N.has ? N.v : x->ndim == 0 ? 1 : x->sizes[x->ndim - 1];
-  if (x->ndim == 0 || n <= 1) return em_fail(EM_ERR_RUNTIME, "N must be greater than 1.");
-  return powers(x, n, out);
+  if (n <= 1) return em_fail(EM_ERR_RUNTIME, "N must be greater than 1.");
+  if (x->ndim > 0) return powers(x, n, out);
+  EM_OWN one = NULL;
+  EM_PASS(em_call_reshape(x, EM_INTS(1), &one));
+  return powers(one, n, out);
 }
 em_status c_vander(em_tensor *x, em_opt_int N, bool increasing, em_tensor **out) {
   if (x->ndim != 1) return em_fail(EM_ERR_RUNTIME, "x must be a one-dimensional tensor.");

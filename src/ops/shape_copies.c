@@ -18,7 +18,7 @@ static em_status copy_of(em_status made, em_tensor *view, em_tensor **out) {
   }
 COPY(c_alias_copy, (em_tensor *self, em_tensor **out), em_call_alias(self, &view))
 COPY(c_detach_copy, (em_tensor *self, em_tensor **out), em_call_detach(self, &view))
-COPY(c_view_copy, (em_tensor *self, em_ints size, em_tensor **out), em_call_view(self, size, &view))
+COPY(c_view_copy, (em_tensor *self, em_ints size, em_tensor **out), em_call_reshape(self, size, &view))
 COPY(c_view_copy_dtype, (em_tensor *self, int dtype, em_tensor **out), em_call_view_dtype(self, dtype, &view))
 COPY(c_select_copy, (em_tensor *self, int64_t dim, int64_t index, em_tensor **out),
      em_call_select_int(self, dim, index, &view))
@@ -94,7 +94,20 @@ em_status c_unsafe_chunk(em_tensor *self, int64_t chunks, int64_t dim, em_tensor
   return apart(em_call_chunk(self, chunks, dim, out), out);
 }
 
-// ---- a view's values replaced in a copy that keeps self's layout
+// ---- a view's values replaced in a copy that keeps self's layout: strides and offset too, as far as its elements are apart
+static em_status copy_in_place_of(em_tensor *self, em_tensor **out) {
+  if (em_tensor_is_contiguous(self) && self->offset == 0) return em_call_clone(self, EM_FORMAT_PRESERVE, out);
+  if (em_shape_internal_overlap(self) != EM_OVERLAP_NO) return em_call_clone(self, EM_FORMAT_PRESERVE, out);
+  int64_t reach = self->offset + 1;
+  for (int d = 0; d < self->ndim; d++) reach += (self->sizes[d] - 1) * self->strides[d];
+  if (self->numel == 0) return em_call_clone(self, EM_FORMAT_PRESERVE, out);
+  EM_OWN flat = NULL;
+  EM_OWN all = NULL;
+  EM_PASS(em_call_as_strided(self, EM_INTS(reach), EM_INTS(1), em_some_int(0), &flat));
+  EM_PASS(em_call_clone(flat, EM_FORMAT_CONTIGUOUS, &all));
+  return em_call_as_strided(all, (em_ints){self->sizes, self->ndim}, (em_ints){self->strides, self->ndim},
+                            em_some_int(self->offset), out);
+}
 static em_status replaced(em_status made, em_tensor *view, em_tensor *src) {
   if (made != EM_OK) return made;
   em_status st = EM_OK;
@@ -111,7 +124,7 @@ static em_status replaced(em_status made, em_tensor *view, em_tensor *src) {
 #define REPLACE(call)                                       \
   EM_OWN copy = NULL;                                       \
   em_tensor *view = NULL;                                   \
-  EM_PASS(em_call_clone(self, EM_FORMAT_PRESERVE, &copy));  \
+  EM_PASS(copy_in_place_of(self, &copy));                   \
   em_status st = call;                                      \
   EM_PASS(replaced(st, view, src));                         \
   return em_priv_give(&copy, out)

@@ -11,6 +11,7 @@ em_status n_unsafe_view(uint64_t ks, em_tensor *self, em_ints size, em_tensor **
   (void)ks;
   em_geometry g;
   EM_PASS(view_view(self, size, &g));
+  if (em_shape_equal(g.ndim, g.sizes, self->ndim, self->sizes)) return em_tensor_alias(self, out);
   em_tensor *t;
   EM_PASS(em_tensor_alias(self, &t));
   em_status st = em_tensor_set_window(t, g.ndim, g.sizes, g.strides, g.offset);
@@ -73,17 +74,22 @@ em_status c_unflatten(em_tensor *self, int64_t dim, em_ints sizes, em_tensor **o
   for (int64_t i = dim + 1; i < self->ndim; i++) all[n++] = self->sizes[i];
   return em_call_view(self, (em_ints){all, n}, out);
 }
-em_status c_ravel(em_tensor *self, em_tensor **out) { return em_call_reshape(self, EM_INTS(-1), out); }
+em_status c_ravel(em_tensor *self, em_tensor **out) {
+  em_tensor *dense;
+  EM_PASS(em_call_contiguous(self, EM_FORMAT_CONTIGUOUS, &dense));
+  em_status st = em_call_view(dense, EM_INTS(-1), out);
+  em_tensor_release(dense);
+  return st;
+}
 
 em_status c_movedim(em_tensor *self, em_ints source, em_ints destination, em_tensor **out) {
-  if (source.n != destination.n) {
-    char a[256], b[256];
+  char a[256], b[256];
+  if (source.n != destination.n)
     return em_fail(EM_ERR_RUNTIME,
                    "movedim: Invalid source or destination dims: source (%s dims) should contain the same number of "
                    "dims as destination (%s dims)",
                    em_shape_format((int)source.n, source.p, a, sizeof a),
                    em_shape_format((int)destination.n, destination.p, b, sizeof b));
-  }
   int64_t order[EM_MAX_DIMS];
   bool from[EM_MAX_DIMS] = {false}, to[EM_MAX_DIMS] = {false};
   for (int64_t i = 0; i < source.n; i++) {
@@ -91,7 +97,8 @@ em_status c_movedim(em_tensor *self, em_ints source, em_ints destination, em_ten
     EM_PASS(em_shape_wrap_dim(source.p[i], self->ndim, true, &s));
     EM_PASS(em_shape_wrap_dim(destination.p[i], self->ndim, true, &d));
     if (from[s] || to[d])
-      return em_fail(EM_ERR_RUNTIME, "movedim: repeated dim in `%s`", from[s] ? "source" : "destination");
+      return em_fail(EM_ERR_RUNTIME, "movedim: repeated dim in `%s` (%s)", from[s] ? "source" : "destination",
+                     em_shape_format((int)source.n, from[s] ? source.p : destination.p, a, sizeof a));
     from[s] = to[d] = true;
     order[d] = s;
   }

@@ -168,7 +168,8 @@ def copies_of_views(E):
         ("unbind_copy.int", cube(1), r.unbind), ("split_copy.Tensor", calls(lambda m: (m(5, 4), 2)), r.split),
         ("split_with_sizes_copy", calls(lambda m: (m(5, 4), [1, 4])), r.split),
     ]
-    return [E(name, samples, ref, layout=name not in strided) for name, samples, ref in copies]
+    lists = {"unbind_copy.int", "split_copy.Tensor", "split_with_sizes_copy"}
+    return [E(name, samples, ref, "f" if name in lists else "fo", layout=name not in strided) for name, samples, ref in copies]
 
 
 def rearranged(E):
@@ -263,7 +264,7 @@ def written(E):
         E("nonzero_numpy", calls(lambda m: (m(3, 4, low=0),)), np.nonzero, result="int64"),
         E("argwhere", calls(lambda m: (m(3, 4, low=0),)), np.argwhere, result="int64"),
         E("take_along_dim", calls(lambda m: (m(3, 4), Arg([[1, 0], [3, 3], [2, 1]], "int64"), 1), lambda m: (m(3, 4), at(0, 11))),
-          take_along_dim, "fo"),
+          take_along_dim, "fo", layout=False),
         E("one_hot", calls(lambda m: (at(0, 2, 1),), lambda m: (at(0, 2, 1), 5)), one_hot, result="int64", kinds="int"),
     ]
 

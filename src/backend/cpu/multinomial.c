@@ -5,8 +5,7 @@
 #include "../../dispatch/random_fill.h"
 #include "gen_ops.h"
 
-// A row's running sums in the weights' own precision (halves: single). Divided by the last they are probabilities; only
-// those that are looked at are divided.
+// A row's running sums in the weights' own precision (halves: single). Divided by the last they are probabilities.
 #define SUMS(NAME, T)                                                                                                     \
   static em_status add_up_##NAME(T *sums, const T *weights, int64_t n) {                                                  \
     T sum = 0;                                                                                                            \
@@ -21,16 +20,18 @@
       sums[j] = sum;                                                                                                      \
     }                                                                                                                     \
     if (!(sum > 0)) return em_fail(EM_ERR_RUNTIME, "invalid multinomial distribution (sum of probabilities <= 0)");       \
+    for (int64_t j = 0; j < n; j++) sums[j] /= sum;                                                                       \
+    sums[n - 1] = 1;                                                                                                      \
     return EM_OK;                                                                                                         \
   }                                                                                                                       \
   static void look_up_##NAME(const T *sums, int64_t n, const double *u, int64_t count, int64_t *o) {                      \
-    const T sum = sums[n - 1];                                                                                            \
     for (int64_t k = 0; k < count; k++) {                                                                                 \
-      int64_t low = 0, high = n;                                                                                          \
-      while (high > low) {                                                                                                \
-        const int64_t mid = low + (high - low) / 2;                                                                       \
-        if ((double)(sums[mid] / sum) < u[k]) low = mid + 1;                                                                   \
-        else high = mid;                                                                                                  \
+      int64_t low = 0, left = n;                                                                                          \
+      while (left > 0) { /* without branches: which way it goes cannot be foretold */                                     \
+        const int64_t half = left / 2;                                                                                    \
+        const bool below = (double)sums[low + half] < u[k];                                                               \
+        low = below ? low + half + 1 : low;                                                                               \
+        left = below ? left - half - 1 : half;                                                                            \
       }                                                                                                                   \
       o[k] = low < n ? low : n - 1;                                                                                       \
     }                                                                                                                     \

@@ -187,7 +187,7 @@ em_status em_priv_index_check(const em_index_along *a) {
 em_status em_priv_index_run(const em_index_along *a, int op) {
   walk w;
   set_walk(&w, a);
-  w.checked = !a->gets;
+  w.checked = a->vector;
   w.run = em_priv_index_run_of(op, a->indexed->dtype);
   return run_walk(&w);
 }
@@ -207,11 +207,10 @@ em_status k_cpu_index_select(em_plan *p, em_tensor *self, int64_t dim, em_tensor
   if (st == EM_ERR_RUNTIME) return em_fail(EM_ERR_INDEX, "index out of range in self");
   return st != EM_OK ? st : em_priv_index_run(&a, EM_INDEX_GET);
 }
-// Indices are checked before the first write: a failing scatter leaves its target as it was.
+// Positions are looked at piece by piece as the writing goes on: like PyTorch, a failing scatter_ may have written some.
 static em_status scatter(em_tensor *self, int64_t dim, em_tensor *index, em_tensor *src, const void *value, int op, em_tensor *out) {
   em_index_along a = {.indexed = out, .index = index, .plain = src, .value = value, .dim = dim, .ndim = index->ndim,
                       .sizes = index->sizes};
-  if (index->numel > 0) EM_PASS(em_priv_index_check(&a));
   if (out != self) EM_PASS(em_copy_into(out, self));
   return index->numel == 0 ? EM_OK : em_priv_index_run(&a, op);
 }

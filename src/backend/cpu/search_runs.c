@@ -8,38 +8,35 @@ enum { LANES = 8 };
 #define SEARCH(N, T, C, LOAD)                                                                                \
   static int64_t find_##N(const char *seq, int64_t n, C v, bool right) {                                     \
     const T *s = (const T *)seq;                                                                             \
-    int64_t base = 0;                                                                                        \
-    while (n > 1) {                                                                                          \
+    int64_t low = 0;                                                                                         \
+    while (n > 0) {                                                                                          \
       const int64_t half = n / 2;                                                                            \
-      const C m = LOAD(s[base + half - 1]);                                                                  \
-      base += (right ? !(m > v) : !(m >= v)) ? half : 0;                                                     \
-      n -= half;                                                                                             \
+      const C m = LOAD(s[low + half]);                                                                       \
+      const bool below = right ? !(m > v) : !(m >= v);                                                       \
+      low += below ? half + 1 : 0;                                                                           \
+      n = below ? n - half - 1 : half;                                                                       \
     }                                                                                                        \
-    if (n == 1) {                                                                                            \
-      const C m = LOAD(s[base]);                                                                             \
-      base += right ? !(m > v) : !(m >= v);                                                                  \
-    }                                                                                                        \
-    return base;                                                                                             \
+    return low;                                                                                             \
   }                                                                                                          \
   static void search_##N(const char *seq, int64_t n, const char *values, int64_t count, bool right, int64_t *out) { \
     const T *s = (const T *)seq;                                                                             \
     int64_t i = 0;                                                                                           \
     for (; i + LANES <= count && n > 0; i += LANES) { /* side by side, so that they wait for memory together */ \
       C v[LANES];                                                                                            \
-      int64_t base[LANES] = {0}, left = n;                                                                   \
-      for (int l = 0; l < LANES; l++) v[l] = LOAD(((const T *)values)[i + l]);                               \
-      while (left > 1) {                                                                                     \
-        const int64_t half = left / 2;                                                                       \
-        for (int l = 0; l < LANES; l++) {                                                                    \
-          const C m = LOAD(s[base[l] + half - 1]);                                                           \
-          base[l] += (right ? !(m > v[l]) : !(m >= v[l])) ? half : 0;                                        \
-        }                                                                                                    \
-        left -= half;                                                                                        \
-      }                                                                                                      \
+      int64_t low[LANES] = {0}, left[LANES];                                                                 \
       for (int l = 0; l < LANES; l++) {                                                                      \
-        const C m = LOAD(s[base[l]]);                                                                        \
-        out[i + l] = base[l] + (right ? !(m > v[l]) : !(m >= v[l]));                                         \
+        v[l] = LOAD(((const T *)values)[i + l]);                                                             \
+        left[l] = n;                                                                                         \
       }                                                                                                      \
+      for (int64_t step = n; step > 0; step /= 2)                                                            \
+        for (int l = 0; l < LANES; l++) {                                                                    \
+          const int64_t half = left[l] / 2, mid = low[l] + half < n ? low[l] + half : n - 1;                 \
+          const C m = LOAD(s[mid]);                                                                          \
+          const bool below = left[l] > 0 && (right ? !(m > v[l]) : !(m >= v[l]));                            \
+          low[l] += below ? half + 1 : 0;                                                                    \
+          left[l] = below ? left[l] - half - 1 : half;                                                       \
+        }                                                                                                    \
+      for (int l = 0; l < LANES; l++) out[i + l] = low[l];                                                   \
     }                                                                                                        \
     for (; i < count; i++) out[i] = find_##N(seq, n, LOAD(((const T *)values)[i]), right);                   \
   }                                                                                                          \
