@@ -42,6 +42,7 @@ _LAZY = {
     "cpu",
     "cuda",
     "distributed",
+    "distributions",
     "fft",
     "func",
     "io",

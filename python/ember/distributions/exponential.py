@@ -1,0 +1,46 @@
+"""Waiting times."""
+
+import ember
+from . import constraints
+from .distribution import Distribution
+from .utils import broadcast_all, batch_shape_of
+
+__all__ = ["Exponential"]
+
+
+class Exponential(Distribution):
+    """Waiting times of events that happen at this rate."""
+
+    arg_constraints = {"rate": constraints.positive}
+    support = constraints.nonnegative
+    has_rsample = True
+
+    def __init__(self, rate, validate_args=None):
+        (self.rate,) = broadcast_all(rate)
+        super().__init__(batch_shape_of(rate, tensor=self.rate), validate_args=validate_args)
+
+    mean = stddev = property(lambda self: self.rate.reciprocal())
+    mode = property(lambda self: ember.zeros_like(self.rate))
+    variance = property(lambda self: self.rate.pow(-2))
+
+    def expand(self, batch_shape, _instance=None):
+        return self._expanded(Exponential, batch_shape, _instance, "rate")
+
+    def rsample(self, sample_shape=ember.Size()):
+        return self.rate.new_empty(self._extended_shape(sample_shape)).exponential_() / self.rate
+
+    def log_prob(self, value):
+        if self._validate_args:
+            self._validate_sample(value)
+        return self.rate.log() - self.rate * value
+
+    def cdf(self, value):
+        if self._validate_args:
+            self._validate_sample(value)
+        return 1 - ember.exp(-self.rate * value)
+
+    def icdf(self, value):
+        return -ember.log1p(-value) / self.rate
+
+    def entropy(self):
+        return 1 - ember.log(self.rate)
