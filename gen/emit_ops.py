@@ -360,6 +360,8 @@ def _structured(row, op):
         ]
         t = [f"t{i}" for i in range(n)]
         b.append("  em_tensor " + ", ".join(f"*{x} = NULL" for x in t) + ";")
+        if op.variant != "functional":
+            b.append(f"  plan.given = {(op.outs[0] if op.variant == 'out' else op.args[0]).name}->dtype;")
         b.append(f"  EM_TRY({f['check']}({ins}, &plan));")
         if op.variant == "functional":
             b += [f"  EM_TRY(em_plan_alloc(&plan, {i}, {str(meta).lower()}, &{x}));" for i, x in enumerate(t)]

@@ -4,12 +4,13 @@ Fields of a pointwise row (gen/README.md explains them):
   pointwise   the expression; a list: one an output; with `mode`, a mapping from the mode's value to an
               expression or to fields
   integer, bool, complex   expressions for these loops where the general one does not fit
-  promotion   default, int_to_float, bool_out, complex_to_real
+  promotion   default, int_to_float, bool_out, complex_to_real, float_to_real (both of the last: integers become floats)
   dtypes      accepted common dtypes: classes or names
   operands    the tensors in the order in which the iterator meets them, where it is not the schema's
   promote     Scalar arguments that join promotion as Python numbers do masks    bool tensors outside promotion
   mode        a str argument that selects the expression; mode_error: what to say of other values
   when_absent {argument: operator to run when it is None}
+  absent      {optional float argument: C double that stands for None}
   guard       C call that raises errors first: check_add(self, alpha); inplace_guard, out_guard: for that form only
   kernel_name the name in '"x" not implemented for'                     loops    dtypes worth a loop of their own: [I32]
   reduce      an int argument (0 none, 1 mean, 2 sum) that says how the values are reduced: a loss
@@ -58,7 +59,9 @@ PROMOTIONS = {
     "int_to_float": "EM_PROMO_INT_TO_FLOAT",
     "bool_out": "EM_PROMO_BOOL_OUT",
     "complex_to_real": "EM_PROMO_COMPLEX_TO_REAL",
+    "float_to_real": "EM_PROMO_FLOAT_TO_REAL",
 }
+TO_REAL = ("complex_to_real", "float_to_real")
 REAL = {"c64": "f32", "c128": "f64"}
 KERNEL_FILES = 4
 
@@ -142,7 +145,7 @@ def build_desc(row, cname, f, vocabulary):
             loop, "pointwise"
         )
         types = {n: "flag" if n in masks else loop for n in tensors + attrs}
-        result = {"bool_out": "flag", "complex_to_real": REAL.get(loop, loop)}.get(promotion, loop)
+        result = "flag" if promotion == "bool_out" else REAL.get(loop, loop) if promotion in TO_REAL else loop
         d.loops[loop] = [
             type_tree(trees[t], loop, types, result, row.where, t) for t in as_texts(f.get(key, f["pointwise"]))
         ]
@@ -265,12 +268,21 @@ def emit_runs(d, ins, functions, types, loop, tail, pragma, indent, tiles=None, 
     return o
 
 
+LOOP_NAMES = ("n", "i", "m", "at", "data", "bcast", "attr", "flags", "sticky")  # an argument of such a name gets a twist
+
+
+def local(name):
+    return name + "_" if name in LOOP_NAMES else name
+
+
 def emit_loop(d, loop, printer):
     t, name = C_TYPES[loop], f"{d.cname}_{loop}"
-    kind = {"bool_out": "flag", "complex_to_real": REAL.get(loop, loop)}.get(d.fields.get("promotion"), loop)
+    promotion = d.fields.get("promotion")
+    kind = "flag" if promotion == "bool_out" else REAL.get(loop, loop) if promotion in TO_REAL else loop
     ot = [C_TYPES[kind]] * len(d.loops[loop])
     sticky = any("sticky" in printer.print(tree) for tree in d.loops[loop])
-    ins = [(n, "uint8_t" if n in d.masks else t) for n in d.tensors]
+    own = [(n, "uint8_t" if n in d.masks else t) for n in d.tensors]
+    ins = [(local(n), ty) for n, ty in own]
     whole = printer.vocabulary.array_call(d.loops[loop][0]) if len(ins) == 1 and len(ot) == 1 else None
     o = []
 
@@ -279,14 +291,14 @@ def emit_loop(d, loop, printer):
         trees, calls = hoisted(trees, loop, d, printer)
         tile, seen, attrs = [], [], [f"{t} {a}" for a in d.attrs] + (["uint32_t *sticky"] if sticky else [])
         for k, (h, routine, argument) in enumerate(calls):
-            sig = ", ".join([f"{ty} {n}" for n, ty in ins] + seen + attrs)
+            sig = ", ".join([f"{ty} {n}" for n, ty in own] + seen + attrs)
             o.append(emit_function(f"{stem}{h}_{name}", sig, t, printer.print(argument)))
             tile.append((h, routine, f"{stem}{h}_{name}"))
             seen.append(f"{t} {h}")
-        sig = ", ".join([f"{ty} {n}" for n, ty in ins] + seen + attrs)
+        sig = ", ".join([f"{ty} {n}" for n, ty in own] + seen + attrs)
         named = [f"{stem}{k}_{name}" for k in range(len(trees))]
         o.extend(emit_function(f, sig, ot[k], printer.print(trees[k])) for k, f in enumerate(named))
-        tail = [*d.attrs] + (["sticky"] if sticky else [])
+        tail = [local(a) for a in d.attrs] + (["sticky"] if sticky else [])
         return lambda indent: (emit_tiles(d, ins, tile, named, ot, loop, tail, indent) if tile
                                else emit_runs(d, ins, named, ot, loop, tail, not sticky, indent))
 
@@ -294,7 +306,7 @@ def emit_loop(d, loop, printer):
     cases = [(printer.print(c), functions([b], f"case{k}_")) for k, (c, b) in enumerate(d.cases.get(loop, []))]
     o.append(f"static uint32_t {name}(char *const *data, uint32_t bcast, int64_t n, const void *attr) {{")
     o += [
-        f"  const {t} {a} = ((const {t} *)attr)[{k}]{' != 0' if loop == 'b8' else ''};" for k, a in enumerate(d.attrs)
+        f"  const {t} {local(a)} = ((const {t} *)attr)[{k}]{' != 0' if loop == 'b8' else ''};" for k, a in enumerate(d.attrs)
     ]
     o += [f"  {c} *o{k} = ({c} *)data[{k}];" for k, c in enumerate(ot)]
     o += [f"  const {ty} *p{k} = (const {ty} *)data[{len(ot) + k}];" for k, (_, ty) in enumerate(ins)]
@@ -360,7 +372,12 @@ def emit_desc(d):
     )
 
 
-def scalar_of(arg):
+def scalar_of(row, arg):
+    if arg.type.base == "float" and arg.type.optional:
+        default = (row.fields.get("absent") or {}).get(arg.name)
+        if default is None:
+            row.fail(f"'absent:' must say what stands for '{arg.name}' when it is None")
+        return f"em_scalar_double({arg.name}.has ? {arg.name}.v : {default})"
     return {
         "Scalar": "{0}",
         "float": "em_scalar_double({0})",
@@ -438,7 +455,7 @@ def emit_op(row, op, descs, by_name):
     body = [f"  EM_PASS({g});" for g in guards]
     absent = lambda key: [f"  if ({m}) return em_{key}_{c}({', '.join(['ks', *rest])});" for m, c, rest in prologue]
     common = emit_choice(row, descs)
-    attrs = ", ".join(scalar_of(by_arg[a]) for a in d.attrs) or "{.kind = EM_SCALAR_NONE}"
+    attrs = ", ".join(scalar_of(row, by_arg[a]) for a in d.attrs) or "{.kind = EM_SCALAR_NONE}"
     common.append(f"  const em_scalar attr[] = {{{attrs}}};")
     ins = ", ".join(d.tensors)
     if op.variant == "functional":

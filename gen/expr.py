@@ -1,6 +1,6 @@
 """expr.py: the expression language of pointwise and reduction rows: text -> tree -> typed tree -> C or OpenCL C.
 
-The language is Python's expression syntax over a row's arguments: + - * / // %, & | ^ ~, comparisons, `a if c else b`,
+The language is Python's expression syntax over a row's arguments: + - * / // %, & | ^ ~ << >>, comparisons, `a if c else b`,
 calls of the functions of ops/vocabulary.yaml and of FUNCTIONS below, number literals, pi, inf, nan, lowest, highest.
 A tree is typed once for every loop dtype: each node then has a concrete type, each literal is a constant of that type
 and each conversion is a Cast node, so that a printer has nothing left to decide and no stray C double can enter an f32
@@ -58,6 +58,8 @@ BINARY = {
     ast.BitAnd: "and",
     ast.BitOr: "or",
     ast.BitXor: "xor",
+    ast.LShift: "shl",
+    ast.RShift: "shr",
 }
 COMPARE = {ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
 NAMED = {"pi": math.pi, "inf": math.inf, "nan": math.nan, "lowest": "lowest", "highest": "highest", "eps": "eps"}
@@ -82,7 +84,13 @@ FUNCTIONS = {
     "where": (3, "where", "same"),
     "fma": (3, "same", "same"),
     "ipow": (2, "same", "same"),
+    "gcd": (2, "same", "same"),
+    "lcm": (2, "same", "same"),
+    "shl": (2, "same", "same"),
+    "shr": (2, "same", "same"),
+    "signbit": (1, "same", "flag"),
 }
+INTEGER_ONLY = ("gcd", "lcm", "shl", "shr")
 
 
 def parse_expression(text, names, vocabulary, where):
@@ -221,6 +229,8 @@ class Typer:
             if to not in INTS + ("b8",):
                 self.fail(f"bitwise operators need integers, got {to}")
             return Node(op, args, type=to)
+        if op in INTEGER_ONLY and to not in INTS:
+            self.fail(f"{op} needs integers, got {to}")
         if op in FUNCTIONS:
             result = FUNCTIONS[op][2]
             if op in ("real", "imag", "cabs", "conj") and to not in COMPLEX:
@@ -373,6 +383,11 @@ class CLPrinter(CPrinter):
         "fmod": "fmod",
         "fma": "fma",
         "ipow": "ember_ipow",
+        "gcd": "ember_gcd",
+        "lcm": "ember_lcm",
+        "shl": "ember_shl",
+        "shr": "ember_shr",
+        "signbit": "signbit",
     }
 
     def function(self, n, a):

@@ -16,7 +16,7 @@ FIELDS = set(KINDS) | {
     "func", "variants", "forms", "python_module", "hot", "doc", "out", "out_overload", "inplace_overload", "tags", "cpu", "fallible",
     "promotion", "complex", "integer", "bool", "dtypes", "out_dtype", "dispatch", "data_shape", "factory", "samples", "ref", "grain",
     "contiguous_out", "out_exact",
-    "promote", "masks", "operands", "mode", "mode_error", "cases", "guard", "inplace_guard", "out_guard", "when_absent", "loops",
+    "promote", "masks", "operands", "mode", "mode_error", "cases", "guard", "inplace_guard", "out_guard", "when_absent", "absent", "loops",
     "reduce", "spread", "unversioned", "meta", "manual_python", "autograd", "kernel_name", "inplace_check", "nondeterministic"}
 
 

@@ -152,27 +152,7 @@ def tensordot(a, b, dims=2, out=None):
         dims_a, dims_b = list(range(a.dim() - dims, a.dim())), list(range(dims))
     else:
         dims_a, dims_b = (list(d) if isinstance(d, (list, tuple)) else [d] for d in dims)
-    if len(dims_a) != len(dims_b):
-        raise RuntimeError("both dimension lists should have same length")
-    dims_a, dims_b = [d % a.dim() for d in dims_a], [d % b.dim() for d in dims_b]
-    for x, y in zip(dims_a, dims_b):
-        if a.shape[x] != b.shape[y] and 1 not in (a.shape[x], b.shape[y]):
-            raise RuntimeError(f"contracted dimensions need to match, but first has size {a.shape[x]} in dim {x} and "
-                               f"second has size {b.shape[y]} in dim {y}")
-        if a.shape[x] != b.shape[y]:  # a dim of size one meets the sum over the other's
-            a, b = (a, b.sum(y, keepdim=True)) if a.shape[x] == 1 else (a.sum(x, keepdim=True), b)
-    free_a = [d for d in range(a.dim()) if d not in dims_a]
-    free_b = [d for d in range(b.dim()) if d not in dims_b]
-    shape = [a.shape[d] for d in free_a] + [b.shape[d] for d in free_b]
-    inner = 1
-    for d in dims_a:
-        inner *= a.shape[d]
-    if inner == 0:
-        result = ember.zeros(shape, dtype=a.dtype)
-    else:
-        rows = a.permute(free_a + dims_a).reshape(a.numel() // inner, inner)
-        result = rows.mm(b.permute(dims_b + free_b).reshape(inner, b.numel() // inner)).reshape(shape)
-    return result if out is None else out.resize_(result.shape).copy_(result)
+    return _VF.tensordot(a, b, dims_a, dims_b) if out is None else _VF.tensordot(a, b, dims_a, dims_b, out=out)
 
 
 def cartesian_prod(*tensors):
@@ -238,7 +218,7 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     if isinstance(dim, int):
         dim = [dim]
     keywords = {} if out is None else {"out": out}
-    return _VF.linalg_vector_norm(input, p, dim, keepdim, dtype=dtype, **keywords)
+    return _C._linalg.linalg_vector_norm(input, p, dim, keepdim, dtype=dtype, **keywords)
 
 
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
@@ -269,8 +249,10 @@ def _unique_results(values, inverse, counts, return_inverse, return_counts):
 
 def chain_matmul(*matrices, out=None):
     """The product of a chain of matrices."""
-    result = ember.linalg.multi_dot(_tensors(matrices))
-    return result if out is None else out.copy_(result)
+    matrices = _tensors(matrices)
+    if _C._has_torch_function(matrices):
+        return _override(chain_matmul, matrices, *matrices)
+    return _VF.chain_matmul(matrices) if out is None else _VF.chain_matmul(matrices, out=out)
 
 
 # ---------------------------------------------------------------- questions about metadata, as functions

@@ -3,20 +3,13 @@
 #include <math.h>
 #include "../core/shape.h"
 #include "engine.h"
-#include "gen_ops.h"
+#include "formula_tools.h"
 
-// A tensor of this function's own, released when the function is left, by whatever way.
-static void drop(em_tensor **t) { em_tensor_release(*t); }
-#define OWN __attribute__((cleanup(drop))) em_tensor *
-static em_status move(em_tensor **from, em_tensor **out) {
-  *out = *from;
-  *from = NULL;
-  return EM_OK;
-}
-static em_status same(em_tensor *t, em_tensor **out) {
-  *out = em_tensor_retain(t);
-  return EM_OK;
-}
+#define move formula_move
+#define same formula_same
+#define zeros_like formula_zeros_like
+#define new_zeros formula_new_zeros
+#define sum_over formula_sum_over
 
 // ---- numbers ------------------------------------------------------------------------------------------------------
 
@@ -47,27 +40,8 @@ em_status formula_conj(em_tensor *t, em_tensor **out) {
   if (!em_dtype_is_complex(t->dtype)) return same(t, out);
   return em_call_conj_physical(t, out);
 }
-em_status formula_sgn(em_tensor *t, em_tensor **out) {
-  if (!em_dtype_is_complex(t->dtype)) return em_call_sign(t, out);
-  OWN size = NULL;
-  OWN unit = NULL;
-  OWN zero = NULL;
-  EM_PASS(em_call_abs(t, &size));
-  EM_PASS(em_call_div_Tensor(t, size, &unit));
-  EM_PASS(em_call_eq_Scalar(size, em_scalar_int(0), &zero));
-  return em_call_masked_fill_Scalar(unit, zero, em_scalar_int(0), out);
-}
 em_status formula_grad(const em_node *node, int64_t j, em_tensor *grad, em_tensor **out) {
   return grad != NULL ? same(grad, out) : em_engine_zeros(&node->inputs[j], out);
-}
-static em_status zeros_like(em_tensor *t, em_tensor **out) {
-  return em_call_zeros_like(t, EM_DTYPE_NONE, -1, EM_DEVICE_NONE, -1, EM_FORMAT_NONE, out);
-}
-static em_status new_zeros(em_tensor *t, em_ints sizes, em_tensor **out) {
-  return em_call_new_zeros(t, sizes, EM_DTYPE_NONE, -1, EM_DEVICE_NONE, -1, out);
-}
-static em_status sum_over(em_tensor *t, em_ints dims, em_tensor **out) {
-  return em_call_sum_dim_IntList(t, dims, true, EM_DTYPE_NONE, out);
 }
 
 // ---- arithmetic ---------------------------------------------------------------------------------------------------
@@ -421,45 +395,26 @@ static bool column_major(em_ints sizes, em_ints strides) { return strides.p[0] =
 static em_scalar conj_scalar(em_scalar s) {
   return s.kind == EM_SCALAR_COMPLEX ? em_scalar_complex(s.c.re, -s.c.im) : s;
 }
-// The gradient from its product, which was computed transposed where `turn`.
-static em_status turned_product(em_tensor *product, bool turn, em_scalar alpha, em_tensor **out) {
+// grad @ other^H, or other^H @ grad: computed transposed where the operand whose gradient this is was column-major.
+static em_status gradient_product(em_tensor *grad, em_tensor *other, bool grad_first, bool turn, em_scalar alpha, em_tensor **out) {
+  OWN conj = NULL;
+  OWN t = NULL;
+  OWN product = NULL;
   OWN turned = NULL;
+  EM_PASS(formula_conj(other, &conj));
+  EM_PASS(em_call_t(turn ? grad : conj, &t));
+  em_tensor *g = turn ? t : grad, *o = turn ? conj : t;
+  EM_PASS(grad_first != turn ? em_call_mm(g, o, &product) : em_call_mm(o, g, &product));
   if (turn) EM_PASS(em_call_t(product, &turned));
   return formula_scale(turn ? turned : product, conj_scalar(alpha), out);
 }
 em_status formula_mm_first(em_tensor *grad, em_tensor *mat2, em_ints sizes, em_ints strides, em_scalar alpha,
                            em_tensor **out) {
-  OWN t = NULL;
-  OWN conj = NULL;
-  OWN product = NULL;
-  const bool turn = column_major(sizes, strides);
-  if (turn) {
-    EM_PASS(formula_conj(mat2, &conj));
-    EM_PASS(em_call_t(grad, &t));
-    EM_PASS(em_call_mm(conj, t, &product));
-  } else {
-    EM_PASS(em_call_t(mat2, &t));
-    EM_PASS(formula_conj(t, &conj));
-    EM_PASS(em_call_mm(grad, conj, &product));
-  }
-  return turned_product(product, turn, alpha, out);
+  return gradient_product(grad, mat2, true, column_major(sizes, strides), alpha, out);
 }
 em_status formula_mm_second(em_tensor *grad, em_tensor *mat1, em_ints sizes, em_ints strides, em_scalar alpha,
                             em_tensor **out) {
-  OWN t = NULL;
-  OWN conj = NULL;
-  OWN product = NULL;
-  const bool turn = column_major(sizes, strides);
-  if (turn) {
-    EM_PASS(em_call_t(grad, &t));
-    EM_PASS(formula_conj(mat1, &conj));
-    EM_PASS(em_call_mm(t, conj, &product));
-  } else {
-    EM_PASS(em_call_t(mat1, &t));
-    EM_PASS(formula_conj(t, &conj));
-    EM_PASS(em_call_mm(conj, grad, &product));
-  }
-  return turned_product(product, turn, alpha, out);
+  return gradient_product(grad, mat1, false, column_major(sizes, strides), alpha, out);
 }
 em_status formula_embedding_second(em_tensor *grad, em_tensor *indices, int64_t padding_idx, em_tensor **out) {
   OWN flat = NULL;
@@ -579,7 +534,7 @@ static em_status products_beside(em_tensor *self, int64_t dim, bool after, em_te
   *out = p;
   return EM_OK;
 }
-static em_status has_zero(em_tensor *t, bool *zero) {
+em_status formula_has_zero(em_tensor *t, bool *zero) {
   *zero = false;
   if (t->device.type == EM_DEVICE_META) return EM_OK;
   OWN eq = NULL;
@@ -597,7 +552,7 @@ static em_status prod_along(em_tensor *grad, em_tensor *self, em_tensor *result,
   OWN others = NULL;
   OWN c = NULL;
   bool zero;
-  EM_PASS(has_zero(self, &zero));
+  EM_PASS(formula_has_zero(self, &zero));
   if (zero) {
     OWN before = NULL;
     OWN after = NULL;
@@ -664,14 +619,14 @@ em_status formula_norm(em_tensor *grad, em_tensor *self, em_tensor *result, em_s
   OWN sign = NULL;
   OWN slope = NULL;
   OWN scale = NULL;
-  if (p == 0) return zeros_like(self, out);
+  if (p == 0) return EM_OK;  // undefined: a count has no slope
   EM_PASS(restore(grad, sizes, dims, keepdim, &g));
   EM_PASS(restore(result, sizes, dims, keepdim, &norm));
   if (p == 2) {
     EM_PASS(norm_scale(g, norm, 1, &scale));
     return em_call_mul_Tensor(self, scale, out);
   }
-  EM_PASS(formula_sgn(self, &sign));
+  EM_PASS(em_call_sgn(self, &sign));
   if (p == 1) return em_call_mul_Tensor(sign, g, out);
   EM_PASS(em_call_abs(self, &size));
   if (isinf(p)) {  // the extremes share the gradient

@@ -13,7 +13,6 @@ EM_PRIV int64_t formula_size(em_tensor *t, int64_t dim);  // -1: the last one; 1
 EM_PRIV em_status formula_scale(em_tensor *t, em_scalar s, em_tensor **out);              // t * s; t itself when s is 1
 EM_PRIV em_status formula_subtract_from(em_scalar s, em_tensor *t, em_tensor **out);      // s - t
 EM_PRIV em_status formula_conj(em_tensor *t, em_tensor **out);
-EM_PRIV em_status formula_sgn(em_tensor *t, em_tensor **out);
 // The j-th gradient of a node with several outputs: zeros when it is undefined.
 EM_PRIV em_status formula_grad(const em_node *node, int64_t j, em_tensor *grad, em_tensor **out);
 
@@ -99,6 +98,41 @@ EM_PRIV em_status formula_mm_first(em_tensor *grad, em_tensor *mat2, em_ints siz
                                    em_tensor **out);
 EM_PRIV em_status formula_mm_second(em_tensor *grad, em_tensor *mat1, em_ints sizes, em_ints strides, em_scalar alpha,
                                     em_tensor **out);
+
+// --- native_maths.yaml, native_special.yaml (formulas_maths.c)
+EM_PRIV em_status formula_not_implemented(const char *what, em_tensor **out);  // raises when the gradient is asked for
+// The two gradients of an operator that is recorded but has no derivative; one gradient of another.
+EM_PRIV em_status formula_no_derivative(const char *op, em_tensor *grad, em_bools mask, em_tensor **first, em_tensor **second);
+EM_PRIV em_status formula_not_derivable(const char *op, em_tensor **out);
+EM_PRIV em_status formula_cumsum(em_tensor *grad, int64_t dim, em_tensor **out);
+EM_PRIV em_status formula_cumprod(em_tensor *grad, em_tensor *self, em_tensor *result, int64_t dim, em_tensor **out);
+EM_PRIV em_status formula_logcumsumexp(em_tensor *grad, em_tensor *self, em_tensor *result, int64_t dim, em_tensor **out);
+EM_PRIV em_status formula_selected_along(em_tensor *grad, em_tensor *indices, em_ints sizes, int64_t dim, em_tensor **out);
+EM_PRIV em_status formula_std_mean(em_tensor *grad_std, em_tensor *grad_mean, em_tensor *self, em_tensor *std, em_ints dims,
+                                   em_scalar correction, bool keepdim, em_tensor **out);
+EM_PRIV em_status formula_aminmax(em_tensor *grad_min, em_tensor *grad_max, em_tensor *self, em_tensor *min, em_tensor *max,
+                                  em_opt_int dim, bool keepdim, em_tensor **out);
+EM_PRIV em_status formula_dist(em_tensor *grad, em_tensor *self, em_tensor *other, em_tensor *result, em_scalar p, em_tensor **out);
+EM_PRIV em_status formula_renorm(em_tensor *grad, em_tensor *self, em_scalar p, int64_t dim, em_scalar maxnorm, em_tensor **out);
+EM_PRIV em_status formula_trace(em_tensor *grad, em_ints sizes, em_tensor **out);
+EM_PRIV em_status formula_sinc(em_tensor *grad, em_tensor *self, em_tensor **out);
+EM_PRIV em_status formula_copysign(em_tensor *grad, em_tensor *self, em_tensor *result, em_tensor **out);
+EM_PRIV em_status formula_sgn_backward(em_tensor *grad, em_tensor *self, em_tensor **out);
+EM_PRIV em_status formula_angle(em_tensor *grad, em_tensor *self, em_tensor **out);
+EM_PRIV em_status formula_polar_abs(em_tensor *grad, em_tensor *angle, em_tensor **out);
+EM_PRIV em_status formula_polar_angle(em_tensor *grad, em_tensor *result, em_tensor **out);
+EM_PRIV em_status formula_logaddexp(em_tensor *grad, em_tensor *self, em_tensor *result, em_tensor **out);
+EM_PRIV em_status formula_logaddexp2(em_tensor *grad, em_tensor *self, em_tensor *result, em_tensor **out);
+EM_PRIV em_status formula_xlogy(em_tensor *grad, em_tensor *self, em_tensor *other, em_tensor **out);
+EM_PRIV em_status formula_xlogy_number(em_tensor *grad, em_tensor *self, em_scalar other, em_tensor **out);
+EM_PRIV em_status formula_xlog1py(em_tensor *grad, em_tensor *self, em_tensor *other, em_tensor **out);
+EM_PRIV em_status formula_xlog1py_number(em_tensor *grad, em_tensor *self, em_scalar other, em_tensor **out);
+EM_PRIV em_status formula_logit_second(em_tensor *grad, em_tensor *grad_output, em_tensor *self, em_opt_double eps,
+                                       em_tensor **out);
+EM_PRIV em_status formula_mvlgamma(em_tensor *grad, em_tensor *self, int64_t p, em_tensor **out);
+EM_PRIV em_status formula_igamma(em_tensor *grad, em_tensor *self, em_tensor *other, em_tensor **out);
+EM_PRIV em_status formula_i1(em_tensor *grad, em_tensor *self, em_tensor *result, em_tensor **out);
+EM_PRIV em_status formula_i1e(em_tensor *grad, em_tensor *self, em_tensor *result, em_tensor **out);
 
 // --- views and joins
 EM_PRIV em_status formula_sum_to(em_tensor *grad, em_ints sizes, em_tensor **out);

@@ -119,7 +119,8 @@ static em_status common_dtype(em_iter *it, em_promotion promotion) {
     em_promote_add(&it->promote, o->tensor);
   }
   int common = mixed ? em_promote_result(&it->promote) : first;
-  if (promotion == EM_PROMO_INT_TO_FLOAT && common != EM_DTYPE_NONE && em_dtype_is_integral(common))
+  const bool to_float = promotion == EM_PROMO_INT_TO_FLOAT || promotion == EM_PROMO_FLOAT_TO_REAL;
+  if (to_float && common != EM_DTYPE_NONE && em_dtype_is_integral(common))
     common = em_dtype_default();
   it->common = common;
   return EM_OK;
@@ -131,7 +132,8 @@ static em_status plan_dtypes(em_iter *it, em_promotion promotion) {
     return EM_OK;
   }
   EM_PASS(common_dtype(it, promotion));
-  int result = promotion == EM_PROMO_COMPLEX_TO_REAL ? em_dtype_to_real(it->common) : it->common;
+  const bool to_real = promotion == EM_PROMO_COMPLEX_TO_REAL || promotion == EM_PROMO_FLOAT_TO_REAL;
+  int result = to_real ? em_dtype_to_real(it->common) : it->common;
   for (int i = 0; i < it->nout; i++) {
     em_iter_operand *o = &it->op[i];
     int dtype = o->compute != NO_DTYPE ? o->compute : promotion == EM_PROMO_BOOL_OUT ? EM_BOOL : result;

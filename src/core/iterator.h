@@ -15,6 +15,7 @@ typedef enum em_promotion {
   EM_PROMO_INT_TO_FLOAT,     // integers and bool become the default float dtype
   EM_PROMO_BOOL_OUT,         // computes in the common dtype, result is bool
   EM_PROMO_COMPLEX_TO_REAL,  // result is the real dtype of a complex common dtype (abs)
+  EM_PROMO_FLOAT_TO_REAL,    // both: integers become floats, the result of complex ones is real (angle)
   EM_PROMO_NONE,             // dtypes are given operand by operand; no common dtype
 } em_promotion;
 

@@ -18,6 +18,7 @@ typedef struct em_plan {
   em_device device;
   size_t workspace;               // bytes the kernel wants, given as plan->work
   void *work;
+  int given;                      // dtype of the first given output (out=, self in place), or EM_DTYPE_NONE; set before the check
   // What a given output (out=, or self in place) may be. Zero: it has the planned dtype, and may lie over inputs.
   bool out_casts;                 // any dtype that the result can be cast to
   em_status out_dtype_error;      // class and words of the refusal, where they are an operator's own; %s: the dtype
@@ -33,6 +34,7 @@ static inline void em_plan_init(em_plan *p) {
   p->workspace = 0;
   p->work = NULL;
   p->out_casts = false;
+  p->given = EM_DTYPE_NONE;
   p->out_dtype_words = NULL;
   p->apart = 0;
   p->apart_list = (em_tensors){NULL, 0};

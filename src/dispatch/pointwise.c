@@ -157,7 +157,7 @@ static void plan_operands(pw_run *r, const em_iter *it, int slot) {
       bool flag = d->bool_out >> i & 1;
       int result = flag ? EM_BOOL : em_pw_result_dtype(d, it->common);
       if (flag) o->loop = EM_BOOL;
-      else if (d->promotion == EM_PROMO_COMPLEX_TO_REAL) o->loop = em_dtype_to_real(loop);
+      else if (em_pw_to_real(d)) o->loop = em_dtype_to_real(loop);
       o->via = between(o->storage, result, o->loop);
     } else if (d->mask >> (i - d->nout) & 1) {
       o->loop = EM_BOOL;

@@ -48,9 +48,16 @@ EM_PRIV em_status em_pw_division_by_zero(void) __attribute__((cold));
 // They answer through *st when they return true; otherwise nothing has happened and em_pw_run is to be called.
 typedef union em_pw_buffer { char bytes[16 * EM_PW_MAX_ATTR]; em_c128 align; } em_pw_buffer;
 
+static inline bool em_pw_to_real(const em_pw_desc *d) {
+  return d->promotion == EM_PROMO_COMPLEX_TO_REAL || d->promotion == EM_PROMO_FLOAT_TO_REAL;
+}
+// The largest finite value of a dtype: what nan_to_num puts for infinity.
+static inline double em_pw_largest(int dtype) {
+  return dtype == EM_F16 ? 65504.0 : dtype == EM_BF16 ? 0x1.fep127 : dtype == EM_F32 ? 0x1.fffffep127 : 0x1.fffffffffffffp1023;
+}
 static inline int em_pw_result_dtype(const em_pw_desc *d, int dtype) {
   if (d->bool_out) return EM_BOOL;
-  return d->promotion == EM_PROMO_COMPLEX_TO_REAL ? em_dtype_to_real(dtype) : dtype;
+  return em_pw_to_real(d) ? em_dtype_to_real(dtype) : dtype;
 }
 
 // The loop that takes this storage dtype as it is, or NULL.

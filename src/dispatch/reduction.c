@@ -90,7 +90,7 @@ static em_status plan_dtype(const em_red_desc *d, const em_tensor *self, int dty
           dtype != EM_DTYPE_NONE ? "Optional" : "Input", em_dtype_scalar_name(t));
     if (em_dtype_is_integral(t))
       return em_fail(EM_ERR_RUNTIME, "%s only support floating point and complex dtypes",
-                     strcmp(d->name, "var_mean") == 0 ? "var_mean" : "std and var");
+                     strstr(d->name, "_mean") != NULL ? d->name : "std and var");
     break;
   case EM_RED_DTYPE_BOOL:
     *reduced = EM_BOOL;

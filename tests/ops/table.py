@@ -32,6 +32,8 @@ RESULTS = {
     "wide_complex": lambda d: d if kind(d) == "complex" else "complex128" if d == "float64" else "complex64",
     "wide_real": lambda d: "float64" if d in ("float64", "complex128") else "float32",
     "statistic": lambda d: d if d == "float64" else "float32",
+    "real_of_float": lambda d: {"complex64": "float32", "complex128": "float64"}.get(d, d if kind(d) == "float" else "float32"),
+    "int32": lambda d: "int32",
     "int_of_bool": lambda d: "int64" if d == "bool" else d,
     "int_of_integral": lambda d: "int64" if kind(d) in ("bool", "int") else d,
 }

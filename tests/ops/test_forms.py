@@ -128,7 +128,8 @@ def test_resizing_warns_from_python_functions():
 
 
 # Reductions compute in the dtype of out=, as PyTorch's sum.IntList_out does.
-IN_OUTS_DTYPE = {n for n in SOUND_OUT if n.split(".")[0] in ("sum", "prod", "mean", "var", "std", "var_mean")}
+IN_OUTS_DTYPE = {n for n in SOUND_OUT if n.split(".")[0] in ("sum", "prod", "mean", "var", "std", "var_mean", "std_mean", "nansum",
+                                                               "cumsum", "cumprod")}
 
 
 @pytest.mark.parametrize("name", [n for n in SOUND_OUT if not n.startswith(FACTORIES) and n not in IN_OUTS_DTYPE])
@@ -144,7 +145,7 @@ def test_out_of_another_dtype(name):
         try:
             call_out(name, args, kwargs, targets)
         except (RuntimeError, TypeError) as error:  # TypeError: cat and stack
-            assert "type" in str(error) or "only supports bool tensor for result" in str(error), error
+            assert "type" in str(error) or "bool" in str(error), error
             assert all((t == 7).all().item() for t in targets), "a refused call wrote"
             continue
         assert all(castable(w.dtype, t.dtype) for w, t in zip(want, targets))

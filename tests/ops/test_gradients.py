@@ -8,7 +8,7 @@ DRAWN = {entry.name for entry in GROUPS["drawn"] + GROUPS["dropouts"]}
 SAMPLES = 99 if FULL else 2  # samples an operator
 # Linear in the only input that has a gradient.
 FIRST_ORDER_ONLY = {"nll_loss_backward", "nll_loss2d_backward", "embedding_dense_backward"}
-NOT_IMPLEMENTED = {"floor_divide", "floor_divide.Scalar", "remainder.Scalar_Tensor", "silu_backward",
+NOT_IMPLEMENTED = {"floor_divide", "floor_divide.Scalar", "heaviside", "remainder.Scalar_Tensor", "silu_backward",
                    "grid_sampler_2d_backward", "grid_sampler_3d_backward",
                    "_scaled_dot_product_flash_attention_for_cpu_backward"}  # in PyTorch
 # Gradients go on through the statistics, which are arguments: differences do not see that.
@@ -21,7 +21,7 @@ NOT_IMPLEMENTED |= {
     "_embedding_bag_per_sample_weights_backward"}
 FIRST_ORDER_ONLY |= {"_embedding_bag_backward"}
 STEPS = {"remainder.Tensor", "fmod.Tensor", "div.Tensor_mode", "div.Scalar_mode", "divide.Tensor_mode",
-         "divide.Scalar_mode"}  # where the quotient is a whole number
+         "divide.Scalar_mode", "frexp.Tensor"}  # where the quotient is a whole number
 ROUNDING = {"floor", "ceil", "trunc", "round", "round.decimals", "sign"} | STEPS
 
 

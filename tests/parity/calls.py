@@ -45,6 +45,11 @@ def _max_pool2d_backward(T, grad, x, kernel_size=(), stride=(), padding=(0,), di
     return T.ops.aten.max_pool2d_with_indices_backward(grad, x, kernel_size, stride, padding, dilation, ceil_mode, indices)
 
 
+def _order_first(name):
+    """OpInfo's input comes first; polygamma's order does."""
+    return lambda T, x, n, **kw: (T.special.polygamma if name == "special" else T.polygamma)(n, x, **kw)
+
+
 SPECIAL = {
     "where": _where,
     "embedding": _embedding,
@@ -57,6 +62,8 @@ SPECIAL = {
     "normal_": _clone_then("normal_"),
     "slice": _slice,
     "max_pool2d_backward": _max_pool2d_backward,
+    "polygamma": _order_first("torch"),
+    "special_polygamma": _order_first("special"),
 }
 
 
@@ -72,6 +79,6 @@ def resolve(T, path):
         getattr(T.Tensor, name)
         return lambda x, *a, **kw: getattr(x, name)(*a, **kw)
     obj = T
-    for part in path.split("."):
+    for part in path.removeprefix("torch.").split("."):
         obj = getattr(obj, part)
     return obj

@@ -221,24 +221,7 @@ def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
 one_hot = _C._nn.one_hot
 
 
-def bilinear(input1, input2, weight, bias=None):
-    """input1^T A input2 + b for each A of weight (out, in1, in2). Inputs (*, in1) and (*, in2)."""
-    if has_torch_function_variadic(input1, input2, weight, bias):
-        return handle_torch_function(bilinear, (input1, input2, weight, bias), input1, input2, weight, bias=bias)
-    if input1.dim() != input2.dim():
-        raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1.dim()} and {input2.dim()}")
-    for i in range(input1.dim() - 1):
-        if input1.size(i) != input2.size(i):
-            raise RuntimeError(f"bilinear(): input batch dimensions do not match at dim {i}: got {input1.size(i)} and "
-                               f"{input2.size(i)}")
-    for n, (inp, dim) in enumerate(((input1, 1), (input2, 2)), 1):
-        if inp.size(-1) != weight.size(dim):
-            raise RuntimeError(f"bilinear(): input{n} size does not match weight size: got {inp.size(-1)} but "
-                               f"expected {weight.size(dim)}")
-    first = input1.reshape(1, -1, input1.size(-1))
-    second = input2.reshape(1, -1, input2.size(-1))
-    result = (ember.matmul(first, weight) * second).sum(-1).t().reshape(*input1.shape[:-1], weight.size(0))
-    return result if bias is None else result + bias
+bilinear = _C._VariableFunctions.bilinear
 
 
 # ---- losses --------------------------------------------------------------------------------------------------

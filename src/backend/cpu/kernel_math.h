@@ -4,6 +4,7 @@
 #ifndef EMBER_BACKEND_CPU_KERNEL_MATH_H
 #define EMBER_BACKEND_CPU_KERNEL_MATH_H
 #include "../../core/complex_types.h"
+#include "special.h"
 #include "vmath_array.h"
 #include "vmath_circ.h"
 #include "vmath_f32.h"
@@ -24,6 +25,7 @@
   EM_KM int em_isnan_##t(T a) { return a != a; }                                                       \
   EM_KM int em_isinf_##t(T a) { return (a - a != a - a) & (a == a); }                                  \
   EM_KM int em_isfinite_##t(T a) { return a - a == a - a; }                                            \
+  EM_KM int em_signbit_##t(T a) { return copysign_(1, a) < 0; }                                        \
   EM_KM T em_fmod_##t(T a, T b) { return fmod_(a, b); }                                                \
   EM_KM T em_truncdiv_##t(T a, T b) { return trunc_(a / b); }                                          \
   EM_KM T em_mod_##t(T a, T b) {                                                                       \
@@ -73,6 +75,28 @@ EM_KM_FLOAT(double, f64, fmod, vm_trunc_f64, vm_floor_f64, vm_copysign_f64)
     for (; b != 0; b >>= 1, s *= s)                                                                    \
       if (b & 1) r *= s;                                                                               \
     return (T)r;                                                                                       \
+  }                                                                                                    \
+  EM_KM T em_gcd_##t(T a, T b) {                                                                       \
+    U x = a < 0 ? -(U)a : (U)a, y = b < 0 ? -(U)b : (U)b;                                              \
+    while (y != 0) {                                                                                   \
+      U r = x % y;                                                                                     \
+      x = y;                                                                                           \
+      y = r;                                                                                           \
+    }                                                                                                  \
+    return (T)x;                                                                                       \
+  }                                                                                                    \
+  EM_KM T em_lcm_##t(T a, T b) {                                                                       \
+    T g = em_gcd_##t(a, b), m = g == 0 ? 0 : em_truncdiv_##t(a, g, &(uint32_t){0}) * b;                \
+    return m < 0 ? -m : m;                                                                             \
+  }                                                                                                    \
+  /* a shift by less than 0 or by more than there are bits shifts everything out */                    \
+  EM_KM T em_shl_##t(T a, T b) {                                                                       \
+    const U most = sizeof(T) * 8 - 1;                                                                  \
+    return (U)b > most ? 0 : (T)((U)a << ((U)b & most));                                               \
+  }                                                                                                    \
+  EM_KM T em_shr_##t(T a, T b) {                                                                       \
+    const U most = sizeof(T) * 8 - 1;                                                                  \
+    return a >> ((U)b > most ? most : (U)b);                                                           \
   }
 EM_KM_INT(int64_t, uint64_t, i64)
 EM_KM_INT(int32_t, uint32_t, i32)
@@ -113,6 +137,15 @@ EM_KM_INT(int32_t, uint32_t, i32)
   EM_KM C em_csin_##t(C a) { return em_csplit_##t(csin##s(em_cjoin_##t(a))); }                         \
   EM_KM C em_ccos_##t(C a) { return em_csplit_##t(ccos##s(em_cjoin_##t(a))); }                         \
   EM_KM C em_ctanh_##t(C a) { return em_csplit_##t(ctanh##s(em_cjoin_##t(a))); }                       \
+  EM_KM C em_ctan_##t(C a) { return em_csplit_##t(ctan##s(em_cjoin_##t(a))); }                         \
+  EM_KM C em_csinh_##t(C a) { return em_csplit_##t(csinh##s(em_cjoin_##t(a))); }                       \
+  EM_KM C em_ccosh_##t(C a) { return em_csplit_##t(ccosh##s(em_cjoin_##t(a))); }                       \
+  EM_KM C em_casin_##t(C a) { return em_csplit_##t(casin##s(em_cjoin_##t(a))); }                       \
+  EM_KM C em_cacos_##t(C a) { return em_csplit_##t(cacos##s(em_cjoin_##t(a))); }                       \
+  EM_KM C em_catan_##t(C a) { return em_csplit_##t(catan##s(em_cjoin_##t(a))); }                       \
+  EM_KM C em_casinh_##t(C a) { return em_csplit_##t(casinh##s(em_cjoin_##t(a))); }                     \
+  EM_KM C em_cacosh_##t(C a) { return em_csplit_##t(cacosh##s(em_cjoin_##t(a))); }                     \
+  EM_KM C em_catanh_##t(C a) { return em_csplit_##t(catanh##s(em_cjoin_##t(a))); }                     \
   EM_KM C em_cpow_##t(C a, C b) {                                                                      \
     if (b.re == 0 && b.im == 0) return (C){1, 0};                                                      \
     return em_csplit_##t(cpow##s(em_cjoin_##t(a), em_cjoin_##t(b)));                                   \
@@ -131,6 +164,13 @@ EM_KM_INT(int32_t, uint32_t, i32)
     T theta = atan2##s(a.im, a.re + 1), sum = a.re * (a.re + 2) + a.im * a.im;                         \
     if (abs_(a.re) > 1 || abs_(a.im) > 1) return (C){log##s(hypot_(a.re + 1, a.im)), theta};           \
     return (C){log1p##s(sum) / 2, theta};                                                              \
+  }                                                                                                    \
+  /* log(e^a + e^b), shifted by the one with the larger real part */                                   \
+  EM_KM C em_clogaddexp_##t(C a, C b) {                                                                \
+    C large = a.re >= b.re ? a : b, small = a.re >= b.re ? b : a;                                      \
+    if (abs_(large.re) == (T)INFINITY && large.re == small.re)                                         \
+      return large.re < 0 ? large : em_clog_##t(em_cadd_##t(em_cexp_##t(large), em_cexp_##t(small)));  \
+    return em_cadd_##t(large, em_clog1p_##t(em_cexp_##t(em_csub_##t(small, large))));                  \
   }
 EM_KM_COMPLEX(em_c64, float, c64, f32, f, fabsf, hypotf)
 EM_KM_COMPLEX(em_c128, double, c128, f64, , fabs, hypot)
