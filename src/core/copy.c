@@ -23,6 +23,38 @@ typedef struct block_walk {
   int64_t n0, n1, d0, d1, s0, s1;  // sizes and byte strides; dim 0 is dense in dst, dim 1 in src
 } block_walk;
 
+void em_priv_turn(char *dst, int64_t columns, const char *src, int64_t stride, int64_t n, int64_t rows, int64_t item) {
+#define TURN(T)                                                                                 \
+  for (int64_t i = 0; i < n; i++) {                                                             \
+    const T *from = (const T *)(src + i * stride);                                              \
+    T *to = (T *)dst + i;                                                                       \
+    if (rows == EM_TURN_ROWS) for (int64_t j = 0; j < EM_TURN_ROWS; j++) to[j * columns] = from[j]; \
+    else for (int64_t j = 0; j < rows; j++) to[j * columns] = from[j];                          \
+  }
+  if (item == 4) TURN(uint32_t)
+  else if (item == 8) TURN(uint64_t)
+  else if (item == 16) TURN(em_c128)
+  else if (item == 2) TURN(uint16_t)
+  else TURN(uint8_t)
+#undef TURN
+}
+// Elements of one dtype pass through a tile that is turned in cache and written out row by row.
+static em_status turn_blocks(void *context, int64_t begin, int64_t end) {
+  const block_walk *b = context;
+  const int64_t item = b->cast.item;
+  union { char bytes[16384]; em_c128 align; } tile;
+  const int64_t columns = (int64_t)sizeof tile / EM_TURN_ROWS / item;
+  for (int64_t j = begin * EM_TURN_ROWS; j < end * EM_TURN_ROWS && j < b->n1; j += EM_TURN_ROWS) {
+    const int64_t rows = b->n1 - j < EM_TURN_ROWS ? b->n1 - j : EM_TURN_ROWS;
+    for (int64_t i = 0; i < b->n0; i += columns) {
+      const int64_t n = b->n0 - i < columns ? b->n0 - i : columns;
+      em_priv_turn(tile.bytes, columns, b->src + j * b->s1 + i * b->s0, b->s0, n, rows, item);
+      for (int64_t r = 0; r < rows; r++)
+        memcpy(b->dst + (j + r) * b->d1 + i * b->d0, tile.bytes + r * columns * item, (size_t)(n * item));
+    }
+  }
+  return EM_OK;
+}
 static em_status copy_blocks(void *context, int64_t begin, int64_t end) {
   const block_walk *b = context;
   for (int64_t j = begin * BLOCK; j < end * BLOCK && j < b->n1; j += BLOCK) {
@@ -58,9 +90,10 @@ em_status em_copy_into(em_tensor *dst, em_tensor *src) {
     const em_iter_operand *d = &it.op[0], *s = &it.op[1];
     block_walk b = {
         c, d->data, s->data, it.sizes[0], it.sizes[1], d->strides[0], d->strides[1], s->strides[0], s->strides[1]};
-    int64_t blocks = (b.n1 + BLOCK - 1) / BLOCK, grain = COPY_GRAIN / (b.n0 * BLOCK) + 1;
+    const bool turned = c.item != 0;
+    const int64_t side = turned ? EM_TURN_ROWS : BLOCK, blocks = (b.n1 + side - 1) / side, grain = COPY_GRAIN / (b.n0 * side) + 1;
     void *token = em_priv_begin_long(it.numel >= EM_LONG_NUMEL);
-    st = em_threads_for(blocks, grain, copy_blocks, &b);
+    st = em_threads_for(blocks, grain, turned ? turn_blocks : copy_blocks, &b);
     em_priv_end_long(token);
   } else {
     st = em_iter_for_each(&it, copy_run, &c, COPY_GRAIN);

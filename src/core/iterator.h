@@ -90,6 +90,10 @@ EM_PRIV extern const em_cast_fn (*em_priv_casts)[EM_NUM_DTYPES];
 // real to complex).
 EM_PRIV void em_cast_load(void *dst, int to, const void *src, int from, int64_t stride, int64_t n);
 EM_PRIV void em_cast_store(void *dst, int to, int64_t stride, const void *src, int from, int64_t n);
+// A square of memory turned: row j of dst, `columns` elements apart, gets src[i][j] for i < n; the rows' elements lie side by side in
+// src, whose lines are `stride` bytes apart. At most EM_TURN_ROWS rows, so that each line of memory that is fetched is used whole.
+#define EM_TURN_ROWS 16
+EM_PRIV void em_priv_turn(char *dst, int64_t columns, const char *src, int64_t stride, int64_t n, int64_t rows, int64_t item);
 // Writes n elements of dtype `from` into a contiguous tensor, starting at its element `at`.
 EM_PRIV void em_tensor_put(em_tensor *t, int64_t at, const void *src, int from, int64_t n);
 // Whole-tensor copy with broadcasting and casting: dst[...] = src[...]. The kernel of copy_, clone, contiguous, to.

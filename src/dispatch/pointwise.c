@@ -171,6 +171,83 @@ static void plan_operands(pw_run *r, const em_iter *it, int slot) {
   r->tile = TILE_BYTES / widest;
 }
 
+// --- an operand that lies across the others (x + y.t()): squares of it are turned in tiles, so that every line of memory that is
+// fetched is used whole. BAND rows are computed at a time.
+
+#define BAND EM_TURN_ROWS
+#define ACROSS_BYTES 16384
+typedef union across { char bytes[ACROSS_BYTES]; em_c128 align; } across;
+typedef struct across_run {
+  pw_run *r;
+  const em_iter *it;
+  uint32_t turned;   // bit i: operand i lies across
+  int64_t bands;     // of dim 1
+  int64_t columns;   // that a tile holds
+} across_run;
+
+static void across_band(const across_run *a, char *const *start, int64_t rows, uint32_t bcast, uint32_t *flags) {
+  const em_iter *it = a->it;
+  const int nout = a->r->d->nout, nops = a->r->nops;
+  across tiles[EM_PW_MAX_IN];
+  char *at[MAX_OPS];
+  for (int64_t c = 0; c < it->sizes[0]; c += a->columns) {
+    const int64_t n = it->sizes[0] - c < a->columns ? it->sizes[0] - c : a->columns;
+    for (int i = nout; i < nops; i++)
+      if (a->turned >> i & 1)
+        em_priv_turn(tiles[i - nout].bytes, a->columns, start[i] + c * it->op[i].strides[0], it->op[i].strides[0], n, rows,
+                     a->r->op[i].item);
+    for (int64_t j = 0; j < rows; j++) {
+      for (int i = 0; i < nops; i++)
+        at[i] = a->turned >> i & 1 ? tiles[i - nout].bytes + j * a->columns * a->r->op[i].item
+                                   : start[i] + j * it->op[i].strides[1] + c * it->op[i].strides[0];
+      *flags |= a->r->loop(at, bcast, n, a->r->attr.bytes);
+    }
+  }
+}
+static em_status across_bands(void *context, int64_t begin, int64_t end) {
+  const across_run *a = context;
+  const em_iter *it = a->it;
+  const int nout = a->r->d->nout, nops = a->r->nops;
+  uint32_t flags = 0, bcast = 0;
+  for (int i = nout; i < nops; i++) bcast |= (uint32_t)(it->op[i].strides[0] == 0) << (i - nout);
+  for (int64_t u = begin; u < end; u++) {
+    const int64_t row = u % a->bands * BAND;
+    char *start[MAX_OPS];
+    for (int i = 0; i < nops; i++) {
+      start[i] = it->op[i].data + row * it->op[i].strides[1];
+      int64_t rest = u / a->bands;
+      for (int d = 2; d < it->ndim; d++) {
+        start[i] += rest % it->sizes[d] * it->op[i].strides[d];
+        rest /= it->sizes[d];
+      }
+    }
+    across_band(a, start, it->sizes[1] - row < BAND ? it->sizes[1] - row : BAND, bcast, &flags);
+  }
+  if (EM_UNLIKELY(flags != 0)) atomic_fetch_or_explicit(&a->r->sticky, flags, memory_order_relaxed);
+  return EM_OK;
+}
+// Whether an input lies across and all others can go to the loop as they are.
+static bool lies_across(const pw_run *r, const em_iter *it, across_run *a) {
+  if (it->ndim < 2 || it->sizes[0] < BAND || it->sizes[1] < BAND) return false;
+  uint32_t bcast = 0;
+  int64_t widest = 1;
+  a->turned = 0;
+  for (int i = 0; i < r->nops; i++) {
+    const pw_operand *o = &r->op[i];
+    const int64_t *strides = it->op[i].strides;
+    if (o->storage != o->loop || o->via != EM_DTYPE_NONE) return false;
+    if (o->item > widest) widest = o->item;
+    if (strides[0] == o->item) continue;
+    if (i < r->d->nout) return false;
+    if (strides[0] == 0) bcast |= 1u << (i - r->d->nout);
+    else if (strides[1] == o->item) a->turned |= 1u << i;
+    else return false;
+  }
+  a->columns = ACROSS_BYTES / BAND / widest;
+  a->bands = (it->sizes[1] + BAND - 1) / BAND;
+  return a->turned != 0 && (r->d->bcast >> bcast & 1);
+}
+
 em_status em_pw_run(const em_pw_desc *d, uint32_t iter_flags, em_tensor *const *in, const em_scalar *attr,
                     em_tensor **outs) {
   em_iter it;
@@ -195,7 +272,16 @@ em_status em_pw_run(const em_pw_desc *d, uint32_t iter_flags, em_tensor *const *
     atomic_init(&r.sticky, 0);
     plan_operands(&r, &it, slot);
     EM_TRY(em_pw_attrs(d, slot, it.common, attr, r.attr.bytes));
-    EM_TRY(em_iter_for_each(&it, run_piece, &r, EM_PW_GRAIN));
+    across_run a = {.r = &r, .it = &it};
+    if (lies_across(&r, &it, &a)) {
+      const int64_t each = BAND * it.sizes[0];
+      void *token = em_priv_begin_long(it.numel >= EM_LONG_NUMEL);
+      st = em_threads_for(it.numel / (it.sizes[0] * it.sizes[1]) * a.bands, EM_PW_GRAIN / each + 1, across_bands, &a);
+      em_priv_end_long(token);
+      if (st != EM_OK) goto fail;
+    } else {
+      EM_TRY(em_iter_for_each(&it, run_piece, &r, EM_PW_GRAIN));
+    }
     if (EM_UNLIKELY(atomic_load_explicit(&r.sticky, memory_order_relaxed) & EM_PW_DIV_ZERO))
       EM_TRY(em_pw_division_by_zero());
   }

@@ -253,9 +253,6 @@ fail:
   em_tensor_release(product);
   return st;
 }
-em_status c_linalg_diagonal(em_tensor *A, int64_t offset, int64_t dim1, int64_t dim2, em_tensor **out) {
-  return em_call_diagonal(A, offset, dim1, dim2, out);
-}
 em_status c_trace(em_tensor *self, em_tensor **out) {
   if (self->ndim != 2) return em_fail(EM_ERR_RUNTIME, "trace: expected a matrix, but got tensor with dim %d", self->ndim);
   if (self->dtype == EM_BOOL) return em_fail(EM_ERR_NOT_IMPLEMENTED, "\"trace\" not implemented for 'Bool'");

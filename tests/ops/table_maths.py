@@ -262,7 +262,6 @@ def products(E):
           kinds=numeric),
         E("linalg_vecdot", calls(lambda m: (m(3, 4), m(3, 4)), lambda m: ((m(3, 4), m(4)), {"dim": -1}), lambda m: (m(4), m(4))),
           lambda x, y, dim=-1: np.sum(np.conj(x) * y, dim), "fo", scale=8, kinds="float complex"),
-        E("linalg_diagonal", calls(lambda m: (m(2, 3, 4),)), lambda x: np.diagonal(x, 0, -2, -1)),
         E("linalg_cross", calls(lambda m: (m(4, 3), m(4, 3)), lambda m: ((m(3, 2), m(3, 1)), {"dim": 0})), rm.cross, "fo", scale=4,
           kinds=numeric),
         E("cross", calls(lambda m: (m(4, 3), m(4, 3), 1)), rm.cross, "fo", scale=4, kinds=numeric),

@@ -151,8 +151,15 @@ static void run_segment(const walk *q, em_red_block *s, const char *x, int64_t n
   k->rows(s->bytes, x, w, rows, w, index, w, 1);
   if (rest > 0) k->rows(s->bytes, x + rows * w * q->loop_item, rest, 1, 0, index + rows * w, 0, 1);
   em_red_block upper;
+  bool alike = true;  // variables of one size: the upper lanes can be read where they are
+  for (int v = 1; v < q->w->d->nvars; v++) alike &= k->var_bytes[v] == k->var_bytes[0];
   while (w > 1) {  // fold the upper half of the lanes onto the lower
     int64_t half = (w + 1) / 2;
+    if (alike) {
+      k->merge(s->bytes, s->bytes + half * k->var_bytes[0], w - half);
+      w = half;
+      continue;
+    }
     for (int v = 0; v < q->w->d->nvars; v++)
       memcpy(upper.bytes + v * EM_RED_VAR_BYTES, s->bytes + v * EM_RED_VAR_BYTES + half * k->var_bytes[v],
              (size_t)((w - half) * k->var_bytes[v]));
@@ -161,32 +168,52 @@ static void run_segment(const walk *q, em_red_block *s, const char *x, int64_t n
   }
 }
 
+// m elements of an output from `at` on, as a loop takes them: where they are, or gathered and converted.
+static const char *segment_of(const walk *q, const char *base, int64_t at, int64_t m, tile *gathered) {
+  dim inner = q->nred > 0 ? q->red[q->nred - 1] : (dim){1, q->item};
+  if (q->direct && inner.stride == q->item && inner.size - at % inner.size >= m) return base + offset_of(q->red, q->nred, at);
+  for (int64_t done = 0; done < m;) {
+    int64_t left = inner.size - (at + done) % inner.size, take = left < m - done ? left : m - done;
+    convert(q, gathered->bytes + done * q->loop_item, base + offset_of(q->red, q->nred, at + done), inner.stride, take);
+    done += take;
+  }
+  return gathered->bytes;
+}
 // Elements [begin, end) of the output whose first element is at `base`.
 static void run_chunk(const walk *q, const char *base, int64_t begin, int64_t end, cascade *c) {
-  dim inner = q->nred > 0 ? q->red[q->nred - 1] : (dim){1, q->item};
   tile gathered;
   em_red_block state;
   for (int64_t at = begin; at < end;) {
-    int64_t m = end - at < SEGMENT ? end - at : SEGMENT, in_row = inner.size - at % inner.size;
-    const char *x = base + offset_of(q->red, q->nred, at);
-    if (!(q->direct && inner.stride == q->item && in_row >= m)) {
-      for (int64_t done = 0; done < m;) {
-        int64_t left = inner.size - (at + done) % inner.size, take = left < m - done ? left : m - done;
-        convert(q, gathered.bytes + done * q->loop_item, base + offset_of(q->red, q->nred, at + done), inner.stride,
-                take);
-        done += take;
-      }
-      x = gathered.bytes;
-    }
-    run_segment(q, &state, x, m, at);
+    int64_t m = end - at < SEGMENT ? end - at : SEGMENT;
+    run_segment(q, &state, segment_of(q, base, at, m, &gathered), m, at);
     cascade_push(c, &state);
     at += m;
   }
 }
 
+// Outputs of one segment each need no cascade, and are finished side by side.
+static void inner_short(const walk *q, int64_t begin, int64_t end) {
+  const em_red_kernel *k = q->w->k;
+  tile gathered;
+  em_red_block state, ready;
+  for (int64_t first = begin; first < end; first += EM_RED_LANES) {
+    const int64_t w = end - first < EM_RED_LANES ? end - first : EM_RED_LANES;
+    for (int64_t j = 0; j < w; j++) {
+      const char *base = q->data + offset_of(q->kept, q->nkept, first + j);
+      run_segment(q, &state, segment_of(q, base, 0, q->n, &gathered), q->n, 0);
+      for (int v = 0; v < q->w->d->nvars; v++)
+        memcpy(ready.bytes + v * EM_RED_VAR_BYTES + j * k->var_bytes[v], state.bytes + v * EM_RED_VAR_BYTES, k->var_bytes[v]);
+    }
+    write_outputs(q, ready.bytes, w, first);
+  }
+}
 static em_status inner_outputs(void *context, int64_t begin, int64_t end) {
   const walk *q = context;
   cascade c;
+  if (q->n > 0 && q->n <= SEGMENT) {
+    inner_short(q, begin, end);
+    return EM_OK;
+  }
   for (int64_t o = begin; o < end; o++) {
     cascade_init(&c, q, 1);
     run_chunk(q, q->data + offset_of(q->kept, q->nkept, o), 0, q->n, &c);
