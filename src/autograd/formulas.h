@@ -114,7 +114,6 @@ EM_PRIV em_status formula_aminmax(em_tensor *grad_min, em_tensor *grad_max, em_t
                                   em_opt_int dim, bool keepdim, em_tensor **out);
 EM_PRIV em_status formula_dist(em_tensor *grad, em_tensor *self, em_tensor *other, em_tensor *result, em_scalar p, em_tensor **out);
 EM_PRIV em_status formula_renorm(em_tensor *grad, em_tensor *self, em_scalar p, int64_t dim, em_scalar maxnorm, em_tensor **out);
-EM_PRIV em_status formula_trace(em_tensor *grad, em_ints sizes, em_tensor **out);
 EM_PRIV em_status formula_sinc(em_tensor *grad, em_tensor *self, em_tensor **out);
 EM_PRIV em_status formula_copysign(em_tensor *grad, em_tensor *self, em_tensor *result, em_tensor **out);
 EM_PRIV em_status formula_sgn_backward(em_tensor *grad, em_tensor *self, em_tensor **out);

@@ -392,11 +392,6 @@ em_status formula_dist(em_tensor *grad, em_tensor *self, em_tensor *other, em_te
   EM_PASS(minus(self, other, &d));
   return formula_norm(grad, d, result, p, EM_INTS_NONE, false, out);
 }
-em_status formula_trace(em_tensor *grad, em_ints sizes, em_tensor **out) {
-  OWN line = NULL;
-  EM_PASS(em_call_expand(grad, EM_INTS(sizes.p[0] < sizes.p[1] ? sizes.p[0] : sizes.p[1]), false, &line));
-  return formula_diagonal(line, sizes, 0, 0, 1, out);
-}
 // grad * scale, and where the norm is too large what changes the norm: -maxnorm / norm^2 * sum(grad * self) through the norm.
 em_status formula_renorm(em_tensor *grad, em_tensor *self, em_scalar p, int64_t dim, em_scalar maxnorm, em_tensor **out) {
   int64_t all[EM_MAX_DIMS];

@@ -1,4 +1,4 @@
-// contract.c: products made of mm, bmm and mul: tensordot, inner, kron, chains of matrices, traces.
+// contract.c: products made of mm, bmm and mul: tensordot, inner, kron, chains of matrices.
 #include "contract.h"
 #include "gen_ops.h"
 
@@ -251,15 +251,6 @@ em_status c_linalg_vecdot(em_tensor *x, em_tensor *y, int64_t dim, em_tensor **o
 fail:
   em_tensor_release(conj);
   em_tensor_release(product);
-  return st;
-}
-em_status c_trace(em_tensor *self, em_tensor **out) {
-  if (self->ndim != 2) return em_fail(EM_ERR_RUNTIME, "trace: expected a matrix, but got tensor with dim %d", self->ndim);
-  if (self->dtype == EM_BOOL) return em_fail(EM_ERR_NOT_IMPLEMENTED, "\"trace\" not implemented for 'Bool'");
-  em_tensor *diagonal;
-  EM_PASS(em_call_diagonal(self, 0, 0, 1, &diagonal));
-  em_status st = em_call_sum(diagonal, EM_DTYPE_NONE, out);
-  em_tensor_release(diagonal);
   return st;
 }
 // One matrix product over batches and inner dim together.

@@ -257,7 +257,6 @@ def products(E):
         E("linalg_multi_dot", chain, dot, "fo", scale=32, kinds="float complex"), E("chain_matmul", chain, dot, "fo", scale=32,
             kinds="float complex"),
         E("addbmm", scaled, rm.addbmm, "fio", scale=16, kinds=numeric),
-        E("trace", calls(lambda m: (m(3, 4),), lambda m: (m(4, 3),)), lambda x: np.trace(x), result="sum", kinds=numeric),
         E("bilinear", calls(lambda m: (m(3, 4), m(3, 2), m(5, 4, 2), m(5)), lambda m: (m(4), m(2), m(5, 4, 2))), rm.bilinear, scale=16,
           kinds=numeric),
         E("linalg_vecdot", calls(lambda m: (m(3, 4), m(3, 4)), lambda m: ((m(3, 4), m(4)), {"dim": -1}), lambda m: (m(4), m(4))),
