@@ -4,7 +4,7 @@ import ember
 from . import _C
 from ._C import _VariableFunctions as _VF
 
-__all__ = ["broadcast_tensors", "broadcast_shapes", "split", "einsum", "meshgrid", "tensordot", "cartesian_prod",
+__all__ = ["broadcast_tensors", "broadcast_shapes", "split", "einsum", "meshgrid", "tensordot", "cdist", "cartesian_prod",
            "block_diag", "atleast_1d", "atleast_2d", "atleast_3d", "norm", "unique", "unique_consecutive",
            "chain_matmul", "numel", "is_floating_point", "is_complex", "is_signed", "is_inference",
            "is_conj", "is_neg", "resolve_conj", "resolve_neg", "is_nonzero", "is_same_size", "nonzero"]
@@ -153,6 +153,16 @@ def tensordot(a, b, dims=2, out=None):
     else:
         dims_a, dims_b = (list(d) if isinstance(d, (list, tuple)) else [d] for d in dims)
     return _VF.tensordot(a, b, dims_a, dims_b) if out is None else _VF.tensordot(a, b, dims_a, dims_b, out=out)
+
+
+def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
+    """The distances between all rows of x1 and all rows of x2."""
+    if _C._has_torch_function_variadic(x1, x2):
+        return _override(cdist, (x1, x2), x1, x2, p=p, compute_mode=compute_mode)
+    modes = {"use_mm_for_euclid_dist_if_necessary": None, "use_mm_for_euclid_dist": 1, "donot_use_mm_for_euclid_dist": 2}
+    if compute_mode not in modes:
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
+    return _VF.cdist(x1, x2, p, modes[compute_mode])
 
 
 def cartesian_prod(*tensors):

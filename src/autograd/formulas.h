@@ -133,6 +133,19 @@ EM_PRIV em_status formula_igamma(em_tensor *grad, em_tensor *self, em_tensor *ot
 EM_PRIV em_status formula_i1(em_tensor *grad, em_tensor *self, em_tensor *result, em_tensor **out);
 EM_PRIV em_status formula_i1e(em_tensor *grad, em_tensor *self, em_tensor *result, em_tensor **out);
 
+// --- linear algebra (formulas_linalg.c)
+EM_PRIV em_status formula_adjoint(em_tensor *t, em_tensor **out);  // the conjugate transpose of matrices
+EM_PRIV em_status formula_solve_first(em_tensor *grad, em_tensor *A, em_tensor *result, bool left, em_tensor **out);
+EM_PRIV em_status formula_cholesky(em_tensor *grad, em_tensor *L, bool upper, em_tensor **out);
+EM_PRIV em_status formula_triangular_first(em_tensor *grad, em_tensor *self, em_tensor *result, bool upper, bool left, bool unitriangular,
+                                           em_tensor **out);
+EM_PRIV em_status formula_det(em_tensor *grad, em_tensor *A, em_tensor *det, em_tensor **out);
+EM_PRIV em_status formula_slogdet(em_tensor *grad_sign, em_tensor *grad_log, em_tensor *A, em_tensor *sign, em_tensor **out);
+EM_PRIV em_status formula_qr(em_tensor *grad_q, em_tensor *grad_r, em_tensor *Q, em_tensor *R, const char *mode, em_tensor **out);
+EM_PRIV em_status formula_svd(em_tensor *grad_u, em_tensor *grad_s, em_tensor *grad_vh, em_tensor *U, em_tensor *S, em_tensor *Vh,
+                              bool full_matrices, bool compute_uv, em_tensor **out);
+EM_PRIV em_status formula_eigh(em_tensor *grad_w, em_tensor *grad_v, em_tensor *w, em_tensor *v, bool compute_v, em_tensor **out);
+
 // --- views and joins
 EM_PRIV em_status formula_sum_to(em_tensor *grad, em_ints sizes, em_tensor **out);
 EM_PRIV em_status formula_as_strided(em_tensor *grad, em_ints in_size, em_ints in_stride, int64_t in_offset,

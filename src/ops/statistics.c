@@ -1,5 +1,6 @@
 // statistics.c: medians, modes, moments, covariance, distances between tensors: checks, and what is made of other operators.
 #include <math.h>
+#include <string.h>
 #include "gen_ops.h"
 
 em_status em_priv_statistics_plan(em_plan *p, int64_t n, int64_t lines);  // src/backend/cpu/statistics.c
@@ -320,4 +321,148 @@ fail:;
   em_tensor *const all[] = {a1, a2, b1, b2, left, right};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) em_tensor_release(all[i]);
   return st;
+}
+
+// ---- quantiles ----------------------------------------------------------------------------------------------------------------
+
+enum { Q_LINEAR, Q_LOWER, Q_HIGHER, Q_MIDPOINT, Q_NEAREST };
+static em_status interpolation_of(const char *text, int *kind) {
+  static const char *const names[] = {"linear", "lower", "higher", "midpoint", "nearest"};
+  for (*kind = 0; *kind < 5; (*kind)++)
+    if (strcmp(text, names[*kind]) == 0) return EM_OK;
+  return em_fail(EM_ERR_RUNTIME, "quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, but got %s", text);
+}
+static em_status check_quantile(em_tensor *self, em_tensor *q) {
+  if (self->numel == 0) return em_fail(EM_ERR_RUNTIME, "quantile() input tensor must be non-empty");
+  if (q->ndim > 1) return em_fail(EM_ERR_RUNTIME, "quantile() q must be a scalar or 1D tensor");
+  if (self->dtype != EM_F32 && self->dtype != EM_F64)
+    return em_fail(EM_ERR_RUNTIME, "quantile() input tensor must be either float or double dtype");
+  if (self->dtype != q->dtype) return em_fail(EM_ERR_RUNTIME, "quantile() q tensor must be same dtype as the input tensor");
+  if (q->numel == 0 || q->device.type == EM_DEVICE_META) return EM_OK;
+  em_status st = EM_OK;
+  em_tensor *least = NULL, *most = NULL;
+  em_scalar a, b;
+  EM_TRY(em_call_min(q, &least));
+  EM_TRY(em_call_max(q, &most));
+  EM_TRY(em_tensor_item(least, &a));
+  EM_TRY(em_tensor_item(most, &b));
+  if (!(em_scalar_to_double(a) >= 0 && em_scalar_to_double(b) <= 1))
+    EM_FAIL(EM_ERR_RUNTIME, "quantile() q values must be in the range [0, 1]");
+fail:
+  em_tensor_release(least);
+  em_tensor_release(most);
+  return st;
+}
+// Where in the sorted rows the quantiles lie, [..., quantiles]. A row with nan answers nan: its last element; or nan are left out.
+static em_status ranks_of(em_tensor *sorted, em_tensor *q, bool ignore_nan, em_tensor **out) {
+  em_status st = EM_OK;
+  em_tensor *t[8] = {NULL};
+  const int64_t last = sorted->sizes[sorted->ndim - 1] - 1;
+  EM_TRY(em_call_isnan(sorted, &t[0]));
+  if (ignore_nan) {
+    EM_TRY(em_call_logical_not(t[0], &t[1]));
+    EM_TRY(em_call_sum_dim_IntList(t[1], EM_INTS(-1), true, EM_DTYPE_NONE, &t[2]));
+    EM_TRY(em_call_sub_Scalar(t[2], em_scalar_int(1), em_scalar_int(1), &t[3]));
+    EM_TRY(em_call_mul_Tensor(t[3], q, &t[4]));
+    EM_TRY(em_call_clamp_min(t[4], em_scalar_int(0), &t[5]));
+    EM_TRY(em_call_to_dtype(t[5], q->dtype, false, false, EM_FORMAT_NONE, out));
+  } else {
+    EM_TRY(em_call_any_dim(t[0], -1, true, &t[1]));
+    EM_TRY(em_call_mul_Scalar(q, em_scalar_double((double)last), &t[2]));
+    EM_TRY(em_call_where_ScalarSelf(t[1], em_scalar_double((double)last), t[2], out));
+  }
+fail:
+  for (int i = 0; i < 8; i++) em_tensor_release(t[i]);
+  return st;
+}
+// The values at ranks that need not be whole.
+static em_status at_ranks(em_tensor *sorted, em_tensor *ranks, int kind, em_tensor **out) {
+  em_status st = EM_OK;
+  em_tensor *t[8] = {NULL};
+  if (kind == Q_LOWER) EM_TRY(em_call_floor(ranks, &t[0]));
+  else if (kind == Q_HIGHER) EM_TRY(em_call_ceil(ranks, &t[0]));
+  else if (kind == Q_NEAREST) EM_TRY(em_call_round(ranks, &t[0]));
+  else t[0] = em_tensor_retain(ranks);
+  EM_TRY(em_call_to_dtype(t[0], EM_I64, false, false, EM_FORMAT_NONE, &t[1]));
+  if (kind != Q_LINEAR && kind != Q_MIDPOINT) {
+    EM_TRY(em_call_gather(sorted, -1, t[1], false, out));
+  } else {
+    EM_TRY(em_call_gather(sorted, -1, t[1], false, &t[2]));
+    EM_TRY(em_call_ceil(ranks, &t[3]));
+    EM_TRY(em_call_to_dtype(t[3], EM_I64, false, false, EM_FORMAT_NONE, &t[4]));
+    EM_TRY(em_call_gather(sorted, -1, t[4], false, &t[5]));
+    if (kind == Q_MIDPOINT) EM_TRY(em_call_full_like(ranks, em_scalar_double(0.5), EM_DTYPE_NONE, -1, EM_DEVICE_NONE, -1, EM_FORMAT_NONE,
+                                                     &t[6]));
+    else EM_TRY(em_call_sub_Tensor(ranks, t[1], em_scalar_int(1), &t[6]));
+    EM_TRY(em_call_lerp_Tensor(t[2], t[5], t[6], out));
+  }
+fail:
+  for (int i = 0; i < 8; i++) em_tensor_release(t[i]);
+  return st;
+}
+// values: [rows..., quantiles] -> the quantiles first, with the reduced dim kept as 1.
+static em_status arranged(em_tensor *values, const em_tensor *self, bool scalar, em_opt_int dim, bool keepdim, em_tensor **out) {
+  em_status st = EM_OK;
+  em_tensor *first = NULL;
+  if (scalar) EM_TRY(em_call_squeeze_dim(values, -1, &first));
+  else EM_TRY(em_call_movedim_int(values, -1, 0, &first));
+  if (!keepdim) {
+    *out = first;
+    return EM_OK;
+  }
+  if (dim.has) {
+    const int64_t d = self->ndim == 0 ? 0 : dim.v < 0 ? dim.v + self->ndim : dim.v;
+    EM_TRY(self->ndim == 0 ? em_call_alias(first, out) : em_call_unsqueeze(first, d + !scalar, out));
+  } else {
+    int64_t sizes[EM_MAX_DIMS + 1];
+    int n = 0;
+    if (!scalar) sizes[n++] = first->sizes[0];
+    for (int d = 0; d < self->ndim && n < EM_MAX_DIMS; d++) sizes[n++] = 1;
+    EM_TRY(em_call_reshape(first, (em_ints){sizes, n}, out));
+  }
+fail:
+  em_tensor_release(first);
+  return st;
+}
+static em_status quantile(em_tensor *self, em_tensor *q, em_opt_int dim, bool keepdim, const char *interpolation, bool ignore_nan,
+                          em_tensor **out) {
+  int kind;
+  EM_PASS(check_quantile(self, q));
+  EM_PASS(interpolation_of(interpolation, &kind));
+  int64_t d = -1;
+  if (dim.has) EM_PASS(em_shape_wrap_dim(dim.v, self->ndim, true, &d));
+  em_status st = EM_OK;
+  em_tensor *rows = NULL, *sorted = NULL, *order = NULL, *list = NULL, *ranks = NULL, *values = NULL;
+  if (!dim.has || self->ndim == 0) EM_TRY(em_call_reshape(self, EM_INTS(-1), &rows));
+  else EM_TRY(em_call_movedim_int(self, d, -1, &rows));
+  EM_TRY(em_call_sort(rows, -1, false, &sorted, &order));
+  EM_TRY(em_call_reshape(q, EM_INTS(-1), &list));
+  EM_TRY(ranks_of(sorted, list, ignore_nan, &ranks));
+  EM_TRY(at_ranks(sorted, ranks, kind, &values));
+  EM_TRY(arranged(values, self, q->ndim == 0, dim, keepdim, out));
+fail:;
+  em_tensor *const all[] = {rows, sorted, order, list, ranks, values};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) em_tensor_release(all[i]);
+  return st;
+}
+static em_status quantile_of_number(em_tensor *self, double q, em_opt_int dim, bool keepdim, const char *interpolation, bool ignore_nan,
+                                    em_tensor **out) {
+  if (!(q >= 0 && q <= 1)) return em_fail(EM_ERR_RUNTIME, "quantile() q must be in the range [0, 1] but got %g", q);
+  em_tensor *t;
+  EM_PASS(em_call_scalar_tensor(em_scalar_double(q), self->dtype, -1, self->device, -1, &t));
+  em_status st = quantile(self, t, dim, keepdim, interpolation, ignore_nan, out);
+  em_tensor_release(t);
+  return st;
+}
+em_status c_quantile(em_tensor *self, em_tensor *q, em_opt_int dim, bool keepdim, const char *interpolation, em_tensor **out) {
+  return quantile(self, q, dim, keepdim, interpolation, false, out);
+}
+em_status c_nanquantile(em_tensor *self, em_tensor *q, em_opt_int dim, bool keepdim, const char *interpolation, em_tensor **out) {
+  return quantile(self, q, dim, keepdim, interpolation, true, out);
+}
+em_status c_quantile_scalar(em_tensor *self, double q, em_opt_int dim, bool keepdim, const char *interpolation, em_tensor **out) {
+  return quantile_of_number(self, q, dim, keepdim, interpolation, false, out);
+}
+em_status c_nanquantile_scalar(em_tensor *self, double q, em_opt_int dim, bool keepdim, const char *interpolation, em_tensor **out) {
+  return quantile_of_number(self, q, dim, keepdim, interpolation, true, out);
 }

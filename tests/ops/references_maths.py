@@ -181,3 +181,39 @@ def bilinear(a, b, w, bias=0):
 
 def addbmm(c, a, b, beta=1, alpha=1):
     return beta * c + alpha * np.matmul(a, b).sum(0)
+
+
+def solve(a, b, left=True):
+    vector = b.ndim == 1 or b.shape == a.shape[:-1]
+    if vector:
+        return np.linalg.solve(a, b[..., None])[..., 0]
+    return np.linalg.solve(a, b) if left else np.swapaxes(np.linalg.solve(np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2)), -1, -2)
+
+
+def cholesky(a, upper=False):
+    low = np.linalg.cholesky(a)
+    return np.conj(np.swapaxes(low, -1, -2)) if upper else low
+
+
+def triangular(a, b, upper, left=True, unitriangular=False):
+    a = np.triu(a) if upper else np.tril(a)
+    if unitriangular:
+        a = a - a * np.eye(a.shape[-1]) + np.eye(a.shape[-1])
+    return solve(a, b, left)
+
+
+def matrix_norm(x, ord="fro", dim=(-2, -1), keepdim=False):
+    return np.linalg.norm(x, ord, tuple(dim), keepdim)
+
+
+def norm(x, ord=None, dim=None, keepdim=False):
+    return np.linalg.norm(x, ord, tuple(dim) if isinstance(dim, list) and len(dim) > 1 else dim[0] if isinstance(dim, list) else dim,
+                          keepdim)
+
+
+def quantile(x, q, dim=None, keepdim=False, interpolation="linear"):
+    return np.quantile(x, q, dim, keepdims=keepdim, method=interpolation)
+
+
+def cdist(a, b, p=2.0):
+    return np.sum(np.abs(a[..., :, None, :] - b[..., None, :, :]) ** p, -1) ** (1 / p)

@@ -267,7 +267,67 @@ def products(E):
     ]
 
 
+def definite(m, *shape):
+    """Hermitian, with eigenvalues well above 0 and apart; its lower triangle counts."""
+    a = m(*shape).values
+    n = shape[-1]
+    return Arg(np.matmul(a, np.conj(np.swapaxes(a, -1, -2))) / n + np.diag(np.arange(1, n + 1) * 2.0))
+
+
+def regular(m, *shape):
+    """Far from singular."""
+    return Arg(m(*shape).values + 4 * np.eye(shape[-1]))
+
+
+def linear_algebra(E):
+    one = calls(lambda m: (regular(m, 3, 3),), lambda m: (regular(m, 2, 3, 3),))
+    plain = calls(lambda m: (Arg(definite(m, 3, 3).values, diff=False),), lambda m: (Arg(definite(m, 2, 3, 3).values, diff=False),))
+    system = calls(lambda m: (regular(m, 3, 3), m(3, 2)), lambda m: (regular(m, 2, 3, 3), m(2, 3, 2)), lambda m: (regular(m, 3, 3), m(3)),
+                   lambda m: ((regular(m, 3, 3), m(2, 3)), {"left": False}))
+    kw = {"scale": 256, "kinds": "float complex"}
+    lone = {**kw, "layout": False}  # a layout that repeats rows makes the matrix singular
+    code = lambda f: lambda *a, **k: (f(*a), np.zeros(a[0].shape[:-2], np.int32))  # noqa: E731
+    return [
+        E("linalg_solve", system, rm.solve, "fo", **lone),
+        E("linalg_solve_ex", calls(lambda m: (regular(m, 3, 3), m(3, 2))), code(rm.solve), result=("same", "int32"), **kw),
+        E("linalg_inv", one, np.linalg.inv, "fo", **lone), E("inverse", one, np.linalg.inv, "fo", **lone),
+        E("linalg_inv_ex", one, code(np.linalg.inv), result=("same", "int32"), **kw),
+        E("linalg_det", one, np.linalg.det, "fo", **kw), E("det", one, np.linalg.det, **kw),
+        E("linalg_slogdet", one, lambda a: tuple(np.linalg.slogdet(a)), "fo", ("same", "real"), **kw),
+        E("slogdet", one, lambda a: tuple(np.linalg.slogdet(a)), "fo", ("same", "real"), **kw),
+        E("logdet", calls(lambda m: (Arg(definite(m, 3, 3).values),)), lambda a: np.log(np.linalg.det(a)), scale=256, kinds="float"),
+        E("linalg_cholesky", calls(lambda m: (Arg(definite(m, 3, 3).values, diff=False),), lambda m: ((Arg(definite(m, 2, 3, 3).values,
+          diff=False),), {"upper": True})), rm.cholesky, "fo", **lone),
+        E("linalg_cholesky_ex", plain, code(rm.cholesky), result=("same", "int32"), **kw),
+        E("linalg_solve_triangular", calls(lambda m: ((regular(m, 3, 3), m(3, 2)), {"upper": False}), lambda m: ((regular(m, 3, 3), m(2,
+            3)),
+          {"upper": True, "left": False})), rm.triangular, "fo", **kw),
+        E("linalg_svdvals", calls(lambda m: (m(4, 3),), lambda m: (m(2, 3, 4),)), lambda a: np.linalg.svd(a, compute_uv=False), "fo",
+          "real",
+          **kw),
+        E("linalg_eigvalsh", plain, np.linalg.eigvalsh, "fo", "real", **kw),
+        E("linalg_matrix_power", calls(lambda m: (regular(m, 3, 3), 3), lambda m: (regular(m, 3, 3), -2), lambda m: (regular(m, 3, 3), 0)),
+          np.linalg.matrix_power, "fo", **lone),
+        E("matrix_power", calls(lambda m: (regular(m, 3, 3), 3)), np.linalg.matrix_power, "fo", **kw),
+        E("linalg_matrix_norm", calls(lambda m: (m(3, 4), 1), lambda m: (m(3, 4), float("inf"), [0, 1], True), lambda m: (m(3, 4), 2),
+                                      lambda m: (m(2, 3, 4), -1, [0, 2])), rm.matrix_norm, "fo", "real", **kw),
+        E("linalg_matrix_norm.str_ord", calls(lambda m: (m(3, 4),), lambda m: (m(3, 4), "nuc")), rm.matrix_norm, "fo", "real", **kw),
+        E("linalg_norm", calls(lambda m: (m(3, 4),), lambda m: (m(3, 4), 1), lambda m: (m(3, 4), 3, [1])), rm.norm, "fo", "real", **kw),
+        E("linalg_norm.ord_str", calls(lambda m: (m(3, 4), "fro"), lambda m: (m(3, 4), "nuc")), rm.norm, "fo", "real", **kw),
+        E("cdist", calls(lambda m: (m(4, 3), m(5, 3)), lambda m: (m(2, 4, 3), m(5, 3), 1.0)), rm.cdist, scale=16, kinds="float"),
+        E("quantile", calls(lambda m: (m(5, 4), m(3, low=0.1, high=0.9, diff=False), 0), lambda m: (m(5, 4), m(low=0.1, high=0.9,
+            diff=False))),
+          rm.quantile, "fo", scale=8, kinds="float"),
+        E("quantile.scalar", calls(lambda m: (m(5, 4), 0.3, 1, True), lambda m: ((m(5, 4), 0.6), {"interpolation": "nearest"})),
+          rm.quantile,
+          "fo", scale=8, kinds="float"),
+        E("nanquantile", calls(lambda m: (m(5, 4), m(3, low=0.1, high=0.9, diff=False), 0)), rm.quantile, "fo", scale=8, kinds="float"),
+        E("nanquantile.scalar", calls(lambda m: ((m(5, 4), 0.3), {"interpolation": "midpoint"})), rm.quantile, "fo", scale=8,
+          kinds="float"),
+    ]
+
+
 def groups(E):
     topics = (trigonometry, parts, products_of_logs, bits, gamma_functions, error_functions, bessel_functions, polynomials, along,
-              statistics, products)
+              statistics, products, linear_algebra)
     return {"maths_" + t.__name__: t(E) for t in topics}

@@ -15,6 +15,29 @@ static void *symbol(void *handle, const char *prefix, const char *name) {
   return dlsym(handle, full);
 }
 
+// The LAPACK functions; any that is missing means that the library has none worth using.
+static em_lapack lapack;
+static bool has_lapack;
+static void take_lapack(void *handle, const char *prefix) {
+  static const struct { const char *real, *complex; } names[] = {
+      {"getrf", "getrf"}, {"getrs", "getrs"}, {"potrf", "potrf"}, {"geqrf", "geqrf"},
+      {"orgqr", "ungqr"}, {"gesdd", "gesdd"}, {"syevd", "heevd"}, {"trtrs", "trtrs"}};
+  void **slots = (void **)&lapack;
+  has_lapack = true;
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    for (int t = 0; t < 4; t++) {
+      char name[32];
+      snprintf(name, sizeof name, "LAPACKE_%c%s", "sdcz"[t], t < 2 ? names[i].real : names[i].complex);
+      void *fn = symbol(handle, prefix, name);
+      has_lapack &= fn != NULL;
+      memcpy(&slots[i * 4 + (size_t)t], &fn, sizeof fn);
+    }
+  void *check = symbol(handle, prefix, "LAPACKE_set_nancheck");
+  void (*set_nancheck)(int);
+  memcpy(&set_nancheck, &check, sizeof check);
+  if (check != NULL) set_nancheck(0);  // nan goes through, as in PyTorch
+}
+
 static bool accept(void *handle, char *why, size_t size) {
   static const char *const prefixes[] = {"scipy_", ""};
   const char *missing = "cblas_sgemm";
@@ -35,6 +58,7 @@ static bool accept(void *handle, char *why, size_t size) {
     void (*set_num_threads)(int);
     memcpy(&set_num_threads, &set, sizeof set);
     set_num_threads(1);
+    take_lapack(handle, p);
     void *config = symbol(handle, p, "openblas_get_config");
     char *(*get_config)(void);
     memcpy(&get_config, &config, sizeof config);
@@ -51,6 +75,8 @@ static void open_once(void) {
   static const em_lib_spec spec = {"OpenBLAS", "EMBER_OPENBLAS", in_folders, on_system, accept};
   usable = em_priv_lib_open(&spec);
 }
+
+const em_lapack *em_priv_lapack(void) { return em_priv_blas() != NULL && has_lapack ? &lapack : NULL; }
 
 const em_blas *em_priv_blas(void) {
   pthread_once(&once, open_once);

@@ -18,5 +18,20 @@ typedef struct em_blas {
                 const void *beta, void *c, int ldc);
 } em_blas;
 
+// LAPACK, by its C interface, from the same library. One function a type: float, double, complex of each. Matrices lie by columns.
+// Each returns 0, or what LAPACK calls info.
+enum { EM_LAPACK_COLUMNS = 102 };
+typedef struct em_lapack {
+  int (*getrf[4])(int layout, int m, int n, void *a, int lda, int *pivots);
+  int (*getrs[4])(int layout, char trans, int n, int nrhs, const void *a, int lda, const int *pivots, void *b, int ldb);
+  int (*potrf[4])(int layout, char uplo, int n, void *a, int lda);
+  int (*geqrf[4])(int layout, int m, int n, void *a, int lda, void *tau);
+  int (*orgqr[4])(int layout, int m, int n, int k, void *a, int lda, const void *tau);
+  int (*gesdd[4])(int layout, char job, int m, int n, void *a, int lda, void *s, void *u, int ldu, void *vt, int ldvt);
+  int (*syevd[4])(int layout, char job, char uplo, int n, void *a, int lda, void *w);
+  int (*trtrs[4])(int layout, char uplo, char trans, char diag, int n, int nrhs, const void *a, int lda, void *b, int ldb);
+} em_lapack;
+EM_PRIV const em_lapack *em_priv_lapack(void);  // NULL: the library has none, or there is no library
+
 EM_PRIV const em_blas *em_priv_blas(void);  // NULL: there is none, or EMBER_OPENBLAS=none
 #endif
