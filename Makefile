@@ -30,7 +30,7 @@ export PATH := $(VENV)/bin:$(PATH)
 export CCACHE_NOHASHDIR := 1
 export EMBER_BUILD := $(CURDIR)/$(BUILD)
 
-.PHONY: all venv test demo bench bench-overhead bench-pointwise same-run coverage proofs parity lint format asan fault fuzz fuzz-files gen-diff new-op clean help
+.PHONY: all venv test demo bench bench-overhead bench-pointwise same-run coverage proofs parity lint format asan fault fuzz fuzz-files gen-diff new-op wheel sdist abi portability clean help
 
 all: $(BUILD)/build.ninja  ## build (sets .venv up once)
 	@$(NINJA) -C $(BUILD)
@@ -114,8 +114,23 @@ gen-diff: | $(VENV)/.ember-dev  ## what a change of rows or generator does to th
 new-op: | $(VENV)/.ember-dev  ## skeletons for a new operator: make new-op ARGS='pointwise "f(Tensor self) -> Tensor"'
 	@$(PY) tools/new_op.py $(ARGS)
 
+# Compiled as the ordinary build compiles (ccache then has most of it), with the tools of .venv; MESON_ARGS adds options.
+DIST ?= dist
+wheel: | $(VENV)/.ember-dev  ## a wheel in dist/ (DIST=FOLDER)
+	@env -u PYTHONPATH CC="$(MESON_CC)" $(PY) -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation \
+	    -Csetup-args=-Dwerror=true -w $(DIST) . && ls -l $(DIST)/ember-*.whl
+
+sdist: | $(VENV)/.ember-dev  ## a source distribution of what is committed, in dist/ (DIST=FOLDER)
+	@env -u PYTHONPATH CC="$(MESON_CC)" $(PY) tools/make_sdist.py $(DIST)
+
+abi: all  ## the stable face of libember.so: writes docs/abi.txt
+	@$(PY) tools/abi.py list --build $(BUILD) --write
+
+portability: | $(VENV)/.ember-dev  ## the oldest x86-64 and aarch64, under qemu (minutes; needs qemu-user, gcc-aarch64-linux-gnu)
+	@tools/portability.sh $(ARGS)
+
 clean:  ## remove build folders (.venv stays)
-	rm -rf build build-* python/ember/_C.*.so python/ember/libember.so
+	rm -rf build build-* python/ember/_C.*.so python/ember/libember.so dist
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*##/\1 -/p' Makefile

@@ -1,13 +1,14 @@
 /* ember/version.h: which libember this is. */
 #ifndef EMBER_VERSION_H
 #define EMBER_VERSION_H
+#include "types.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /* The library's version as "major.minor.patch"; static storage, never freed. */
-__attribute__((visibility("default"))) const char *em_version(void);
+EM_API const char *em_version(void);
 
 #ifdef __cplusplus
 }

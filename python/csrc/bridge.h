@@ -6,6 +6,8 @@
 #include <Python.h>
 #include <structmember.h>
 
+#include "compat.h"
+
 #include "autograd/engine.h"
 #include "autograd/hooks.h"
 #include "autograd/node.h"

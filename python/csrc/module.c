@@ -99,7 +99,7 @@ PyMODINIT_FUNC PyInit__C(void) {
       Py_DECREF(m);
       return NULL;
     }
-  if (em_py_number_init() < 0) Py_CLEAR(m);
+  if (em_py_number_init() < 0 || PyModule_AddStringConstant(m, "_ember_version", EM_VERSION) < 0) Py_CLEAR(m);
   // Last: its layers see every operator, so all must be registered, and the import itself is not worth telling about.
   em_status st = em_log_from_environment();
   if (m != NULL && st != EM_OK) {

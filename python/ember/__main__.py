@@ -16,7 +16,14 @@ sys.argv, as if python had run it; FILE may be - for standard input.
 
   -h, --help   show this text
   --version    show Ember's version
+
+For C programs: cc program.c $(python -m ember --cflags --libs)
+
+  --cflags --libs               flags for the compiler and the linker
+  --includedir --libdir         folders of the headers and of libember.so
+  --pkgconfigdir --cmakedir     folders of ember.pc and of emberConfig.cmake
 """
+_FOR_C = ("--cflags", "--libs", "--includedir", "--libdir", "--pkgconfigdir", "--cmakedir")
 
 
 def _main_module(path):
@@ -42,6 +49,10 @@ def main(argv):
         return 0 if argv else 2
     if argv[0] == "--version":
         print(ember.__version__)
+        return 0
+    if argv[0] in _FOR_C and all(word in _FOR_C for word in argv):
+        from ember.utils import cpp_extension
+        print(cpp_extension.flags(argv))
         return 0
     first, rest = argv[0], argv[1:]
     if first in ("-m", "-c") and not rest:

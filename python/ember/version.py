@@ -1,6 +1,7 @@
 """The version: PyTorch's, whose interface this is, and Ember's own."""
 
-ember = "0.1.0"
+from ._C import _ember_version as ember  # meson.build's
+
 __version__ = "2.13.0+ember." + ember
 cuda = None
 hip = None

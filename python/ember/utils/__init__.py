@@ -1,12 +1,15 @@
 """Helpers around tensors and modules: hook handles, activation checkpointing."""
 
-_LAZY = ("_pytree", "checkpoint", "data", "hooks")
+_LAZY = ("_pytree", "checkpoint", "cpp_extension", "data", "hooks")
 
 
 def __getattr__(name):
     if name in _LAZY:
         import importlib
         return importlib.import_module("." + name, __name__)
+    if name == "cmake_prefix_path":  # for CMAKE_PREFIX_PATH
+        from ember.utils import cpp_extension
+        return ";".join(cpp_extension.cmake_paths())
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

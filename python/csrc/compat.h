@@ -1,0 +1,30 @@
+// compat.h: what CPython 3.10 has and 3.9 has not. The rest of the bridge is written for 3.10.
+#ifndef EMBER_CSRC_COMPAT_H
+#define EMBER_CSRC_COMPAT_H
+#include <Python.h>
+
+#if PY_VERSION_HEX < 0x030A0000
+static inline PyObject *em_py_new_ref(PyObject *o) {
+  Py_INCREF(o);
+  return o;
+}
+static inline PyObject *em_py_xnew_ref(PyObject *o) {
+  Py_XINCREF(o);
+  return o;
+}
+static inline int em_py_add_object_ref(PyObject *module, const char *name, PyObject *value) {
+  if (value == NULL) return -1;  // with the exception that its maker left
+  Py_INCREF(value);
+  int failed = PyModule_AddObject(module, name, value);
+  if (failed < 0) Py_DECREF(value);
+  return failed;
+}
+#define Py_NewRef(o) em_py_new_ref((PyObject *)(o))
+#define Py_XNewRef(o) em_py_xnew_ref((PyObject *)(o))
+#define PyModule_AddObjectRef em_py_add_object_ref
+#define PySet_CheckExact(o) (Py_TYPE(o) == &PySet_Type)
+// A static type without tp_new under `object` cannot be called there either.
+#define Py_TPFLAGS_DISALLOW_INSTANTIATION 0
+#endif
+
+#endif
