@@ -76,8 +76,8 @@ def test_contents(wheel):
     assert os.path.getsize(wheel) < 10 << 20
     with zipfile.ZipFile(wheel) as file:
         names = file.namelist()
-    for name in ("__init__.py", "libember.so", "include/ember/ember.h", "include/ember/gen_api.h", "pkgconfig/ember.pc",
-                 "cmake/emberConfig.cmake", "nn/functional.py"):
+    for name in ("__init__.py", "libember.so", "include/ember/ember.h", "include/ember/gen_api.h", "share/pkgconfig/ember.pc",
+                 "share/cmake/ember/emberConfig.cmake", "nn/functional.py"):
         assert f"ember/{name}" in names, name
     assert sum(bool(re.fullmatch(r"ember/_C\..*\.so", name)) for name in names) == 1
     assert {name.split("/")[0] for name in names} == {"ember", re.search(r"(ember-[^-]+)-", os.path.basename(wheel))[1] + ".dist-info"}
@@ -115,14 +115,29 @@ def test_libraries_stand_alone(venv):
     assert re.search(r"\(RUNPATH\).*\[\$ORIGIN\]", run("readelf", "-d", bridge))
 
 
+EXAMPLE = os.path.join(ROOT, "examples", "c", "custom_op.c")
+
+
 def test_c_programs_find_the_package(venv, tmp_path):
-    example = os.path.join(ROOT, "examples", "c", "custom_op.c")
     flags = run(venv, "-m", "ember", "--cflags", "--libs", env=outside(), cwd=tmp_path).split()
-    run("gcc", example, *flags, "-lm", "-o", str(tmp_path / "one"))
+    run("gcc", EXAMPLE, *flags, "-lm", "-o", str(tmp_path / "one"))
     run(str(tmp_path / "one"), cwd=tmp_path, env=outside())
     if shutil.which("pkg-config") is None:
         pytest.skip("no pkg-config on this machine: only `python -m ember --cflags --libs` was tried")
     folder = run(venv, "-m", "ember", "--pkgconfigdir", env=outside(), cwd=tmp_path).strip()
     flags = run("pkg-config", "--cflags", "--libs", "ember", env=outside(PKG_CONFIG_PATH=folder)).split()
-    run("gcc", example, *flags, "-lm", "-o", str(tmp_path / "two"))
+    run("gcc", EXAMPLE, *flags, "-lm", "-o", str(tmp_path / "two"))
     run(str(tmp_path / "two"), cwd=tmp_path, env=outside())
+
+
+def test_cmake_finds_the_package(venv, tmp_path):
+    if shutil.which("cmake") is None or subprocess.run(["cmake", "--version"], capture_output=True).returncode != 0:
+        pytest.skip("no cmake on this machine")
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.16)\nproject(user C)\nfind_package(ember 0.1 REQUIRED)\n"
+        f"add_executable(program {EXAMPLE})\ntarget_link_libraries(program PRIVATE ember::ember m)\n")
+    folder = run(venv, "-c", "import ember.utils; print(ember.utils.cmake_prefix_path)", env=outside(), cwd="/").strip()
+    assert folder == run(venv, "-m", "ember", "--cmakedir", env=outside(), cwd=tmp_path).strip()
+    run("cmake", "-S", str(tmp_path), "-B", str(tmp_path / "b"), f"-DCMAKE_PREFIX_PATH={folder}", env=outside())
+    run("cmake", "--build", str(tmp_path / "b"), env=outside())
+    run(str(tmp_path / "b" / "program"), cwd=tmp_path, env=outside())

@@ -14,7 +14,7 @@ def _folders():
     include, and a build folder has its library and the generated headers; the others are in the checkout."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     if os.path.isdir(os.path.join(package, "include")):
-        return [[os.path.join(package, name)] for name in ("include", ".", "pkgconfig", "cmake")]
+        return [[os.path.join(package, name)] for name in ("include", ".", "share/pkgconfig", "share/cmake")]
     bridge = os.path.dirname(os.path.realpath(_C.__file__))
     if os.path.isdir(os.path.join(bridge, "gen")):
         checkout = os.path.realpath(os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", ".."))
@@ -26,7 +26,7 @@ def _folders():
     while not os.path.isdir(os.path.join(folder, "include", "ember")) and os.path.dirname(folder) != folder:
         folder = os.path.dirname(folder)
     return [[os.path.join(folder, "include")], [library], [os.path.join(library, "pkgconfig")],
-            [os.path.join(library, "cmake", "ember")]]
+            [os.path.join(library, "cmake")]]
 
 
 def _library_in_use():
