@@ -118,7 +118,7 @@ new-op: | $(VENV)/.ember-dev  ## skeletons for a new operator: make new-op ARGS=
 DIST ?= dist
 wheel: | $(VENV)/.ember-dev  ## a wheel in dist/ (DIST=FOLDER)
 	@env -u PYTHONPATH CC="$(MESON_CC)" $(PY) -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation \
-	    -Csetup-args=-Dwerror=true -w $(DIST) . && ls -l $(DIST)/ember-*.whl
+	    --config-settings=setup-args=-Dwerror=true -w $(DIST) . && ls -l $(DIST)/ember-*.whl
 
 sdist: | $(VENV)/.ember-dev  ## a source distribution of what is committed, in dist/ (DIST=FOLDER)
 	@env -u PYTHONPATH CC="$(MESON_CC)" $(PY) tools/make_sdist.py $(DIST)

@@ -45,7 +45,7 @@ class Node:
     op: str
     args: tuple = ()
     value: object = None
-    type: str | None = None
+    type: "str | None" = None
 
 
 BINARY = {

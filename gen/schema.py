@@ -41,7 +41,7 @@ class Type:
 class Arg:
     name: str
     type: Type
-    default: str | None = None
+    default: "str | None" = None
     kwarg_only: bool = False
     out: bool = False
 

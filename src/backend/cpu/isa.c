@@ -3,15 +3,26 @@
 #include "../../core/iterator.h"
 #include <stdlib.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 int em_priv_isa = -1;
 
 static const char *const isa_names[EM_ISA_COUNT] = {"baseline", "avx2", "avx512"};
 
+#if defined(__x86_64__)
+// Compilers know no name for it everywhere: leaf 1, ecx, bit 29.
+static bool has_f16c(void) {
+  unsigned a, b, c, d;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c >> 29 & 1) != 0;
+}
+#endif
+
 static int best_isa(void) {
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  bool v2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  bool v2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
   bool v512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   return v2 && v512 ? EM_ISA_V512 : v2 ? EM_ISA_V2 : EM_ISA_BASE;

@@ -38,7 +38,22 @@ static void take_lapack(void *handle, const char *prefix) {
   if (check != NULL) set_nancheck(0);  // nan goes through, as in PyTorch
 }
 
+// OpenBLAS picks a kernel by the processor's name, and on processors before SSE4.2 some of its picks end the process with
+// an illegal instruction (seen under qemu). Ember's own loops are as wide there.
+static bool processor_is_old(void) {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  return !__builtin_cpu_supports("sse4.2");
+#else
+  return false;
+#endif
+}
+
 static bool accept(void *handle, char *why, size_t size) {
+  if (processor_is_old()) {
+    snprintf(why, size, "this processor has no SSE4.2");
+    return false;
+  }
   static const char *const prefixes[] = {"scipy_", ""};
   const char *missing = "cblas_sgemm";
   for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
