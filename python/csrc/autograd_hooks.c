@@ -114,8 +114,8 @@ static PyObject *handle_remove(PyObject *o, PyObject *Py_UNUSED(none)) {
   handle_object *h = (handle_object *)o;
   if (!h->removed) {
     h->removed = 1;
-    PyObject *t = h->tensor == NULL ? NULL : Py_NewRef(PyWeakref_GET_OBJECT(h->tensor));
-    if (t != NULL && t != Py_None) {
+    PyObject *t = h->tensor == NULL ? NULL : em_py_weakref_get(h->tensor);
+    if (t != NULL) {
       if (h->kind == HANDLE_TENSOR) em_hook_remove_tensor(em_py_t(t), h->id);
       else em_hook_remove_accumulate(em_py_t(t), h->id);
     }

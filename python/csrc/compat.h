@@ -1,4 +1,4 @@
-// compat.h: what CPython 3.10 has and 3.9 has not. The rest of the bridge is written for 3.10.
+// compat.h: where CPython 3.9 to 3.13 differ. The rest of the bridge is written for 3.10.
 #ifndef EMBER_CSRC_COMPAT_H
 #define EMBER_CSRC_COMPAT_H
 #include <Python.h>
@@ -26,5 +26,17 @@ static inline int em_py_add_object_ref(PyObject *module, const char *name, PyObj
 // A static type without tp_new under `object` cannot be called there either.
 #define Py_TPFLAGS_DISALLOW_INSTANTIATION 0
 #endif
+
+// What a weak reference points at, as a new reference; NULL (without an exception) when it is gone.
+static inline PyObject *em_py_weakref_get(PyObject *reference) {
+#if PY_VERSION_HEX >= 0x030D0000
+  PyObject *o = NULL;
+  if (PyWeakref_GetRef(reference, &o) < 0) PyErr_Clear();
+  return o;
+#else
+  PyObject *o = PyWeakref_GET_OBJECT(reference);
+  return o == Py_None ? NULL : Py_NewRef(o);
+#endif
+}
 
 #endif
