@@ -149,7 +149,7 @@ def emit_loops(r, loop, printer):
     step = " ".join(f"const {ct[n]} new_{n} = {printer.print(parts['step', n])};" for n in r.names)
     store = " ".join(f"s_{n}[j] = new_{n};" for n in r.names)
     o.append(
-        f"static inline __attribute__((always_inline)) void step_{name}(char *s, const {C_TYPES[loop]} *p, int64_t w, "
+        f"static inline __attribute__((always_inline)) void step_{name}(char *restrict s, const {C_TYPES[loop]} *restrict p, int64_t w, "
         "int64_t nrows, int64_t row_stride, "
         "int64_t first, int64_t index_row, int64_t index_lane) {"
     )
@@ -162,7 +162,7 @@ def emit_loops(r, loop, printer):
     )
     args = "nrows, row_stride, index, index_row, index_lane"
     o.append(
-        f"static void rows_{name}(char *s, const char *x, int64_t w, int64_t nrows, int64_t row_stride, "
+        f"static void rows_{name}(char *restrict s, const char *restrict x, int64_t w, int64_t nrows, int64_t row_stride, "
         "int64_t index, int64_t index_row, int64_t index_lane) {\n"
         f"  const {C_TYPES[loop]} *p = (const {C_TYPES[loop]} *)x;\n"
         f"  if (w == EM_RED_LANES) step_{name}(s, p, EM_RED_LANES, {args});  // a constant width vectorises best\n"

@@ -23,20 +23,64 @@ typedef struct block_walk {
   int64_t n0, n1, d0, d1, s0, s1;  // sizes and byte strides; dim 0 is dense in dst, dim 1 in src
 } block_walk;
 
-void em_priv_turn(char *dst, int64_t columns, const char *src, int64_t stride, int64_t n, int64_t rows, int64_t item) {
-#define TURN(T)                                                                                 \
-  for (int64_t i = 0; i < n; i++) {                                                             \
-    const T *from = (const T *)(src + i * stride);                                              \
-    T *to = (T *)dst + i;                                                                       \
-    if (rows == EM_TURN_ROWS) for (int64_t j = 0; j < EM_TURN_ROWS; j++) to[j * columns] = from[j]; \
-    else for (int64_t j = 0; j < rows; j++) to[j * columns] = from[j];                          \
-  }
-  if (item == 4) TURN(uint32_t)
-  else if (item == 8) TURN(uint64_t)
-  else if (item == 16) TURN(em_c128)
-  else if (item == 2) TURN(uint16_t)
-  else TURN(uint8_t)
+// Squares of four elements of 4 bytes, or of two of 8, are turned in registers, with what every processor has.
+typedef uint32_t four __attribute__((vector_size(16)));
+typedef uint64_t two __attribute__((vector_size(16)));
+#if defined(__clang__)
+#define PICK4(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
+#define PICK2(a, b, i, j) __builtin_shufflevector(a, b, i, j)
+#else
+#define PICK4(a, b, i, j, k, l) __builtin_shuffle(a, b, (four){i, j, k, l})
+#define PICK2(a, b, i, j) __builtin_shuffle(a, b, (two){i, j})
+#endif
+static inline __attribute__((always_inline)) void turn_four(char *to, int64_t row, const char *from, int64_t line) {
+  four a, b, c, d;
+  memcpy(&a, from, sizeof a);
+  memcpy(&b, from + line, sizeof b);
+  memcpy(&c, from + 2 * line, sizeof c);
+  memcpy(&d, from + 3 * line, sizeof d);
+  const four ab = PICK4(a, b, 0, 4, 1, 5), cd = PICK4(c, d, 0, 4, 1, 5);
+  const four ef = PICK4(a, b, 2, 6, 3, 7), gh = PICK4(c, d, 2, 6, 3, 7);
+  a = PICK4(ab, cd, 0, 1, 4, 5);
+  b = PICK4(ab, cd, 2, 3, 6, 7);
+  c = PICK4(ef, gh, 0, 1, 4, 5);
+  d = PICK4(ef, gh, 2, 3, 6, 7);
+  memcpy(to, &a, sizeof a);
+  memcpy(to + row, &b, sizeof b);
+  memcpy(to + 2 * row, &c, sizeof c);
+  memcpy(to + 3 * row, &d, sizeof d);
+}
+static inline __attribute__((always_inline)) void turn_two(char *to, int64_t row, const char *from, int64_t line) {
+  two a, b;
+  memcpy(&a, from, sizeof a);
+  memcpy(&b, from + line, sizeof b);
+  const two low = PICK2(a, b, 0, 2), high = PICK2(a, b, 1, 3);
+  memcpy(to, &low, sizeof low);
+  memcpy(to + row, &high, sizeof high);
+}
+// One line of `rows` elements becomes a column.
+static void turn_line(char *dst, int64_t row, const char *src, int64_t rows, int64_t item) {
+#define TURN(T) for (int64_t j = 0; j < rows; j++) *(T *)(dst + j * row) = ((const T *)src)[j]
+  if (item == 4) TURN(uint32_t);
+  else if (item == 8) TURN(uint64_t);
+  else if (item == 16) TURN(em_c128);
+  else if (item == 2) TURN(uint16_t);
+  else TURN(uint8_t);
 #undef TURN
+}
+void em_priv_turn(char *dst, int64_t columns, const char *src, int64_t stride, int64_t n, int64_t rows, int64_t item) {
+  const int64_t row = columns * item, side = item == 4 ? 4 : item == 8 ? 2 : 1, whole = side == 1 ? 0 : n / side * side;
+  const int64_t turned = rows / side * side;
+  if (side == 4) {
+    for (int64_t i = 0; i < whole; i += 4)
+      for (int64_t j = 0; j < turned; j += 4) turn_four(dst + i * 4 + j * row, row, src + i * stride + j * 4, stride);
+  } else if (side == 2) {
+    for (int64_t i = 0; i < whole; i += 2)
+      for (int64_t j = 0; j < turned; j += 2) turn_two(dst + i * 8 + j * row, row, src + i * stride + j * 8, stride);
+  }
+  for (int64_t i = 0; i < whole && turned < rows; i++)
+    turn_line(dst + i * item + turned * row, row, src + i * stride + turned * item, rows - turned, item);
+  for (int64_t i = whole; i < n; i++) turn_line(dst + i * item, row, src + i * stride, rows, item);
 }
 // Elements of one dtype pass through a tile that is turned in cache and written out row by row.
 static em_status turn_blocks(void *context, int64_t begin, int64_t end) {

@@ -1,7 +1,7 @@
 // reduction.c: walks a tensor and feeds the loops of a reduction. Two ways, chosen by layout alone:
 //   outer   the kept innermost dimension is dense: up to 64 neighbouring outputs step together, row by row
-//   inner   otherwise: one output at a time; segments of 2048 elements (gathered and converted if need be) run on 64
-//   lanes
+//   inner   otherwise: segments of 2048 elements (gathered and converted if need be) run on 64 lanes; outputs of up to 128
+//           elements are turned, so that each is a lane
 // Segments, chunks of rows and chunks of segments are merged as a binary counter counts, so that rounding errors grow
 // with the logarithm of the size.
 #include "../../dispatch/reduction.h"
@@ -10,6 +10,7 @@
 
 #define SEGMENT 2048            // elements a lane block runs over before its lanes are merged
 #define CHUNK (64 * SEGMENT)    // elements of one output that one thread takes at least
+#define BESIDE 128              // elements up to which outputs of inner dims go side by side, turned; at least EM_RED_LANES
 #define ROWS 256                // rows that an outer block steps over before it is merged upwards
 #define LEVELS 40
 #define GRAIN 32768             // elements worth a thread
@@ -143,8 +144,8 @@ static void write_outputs(const walk *q, const char *state, int64_t width, int64
 
 // --- inner ----------------------------------------------------------------------------------------------------------
 
-// n contiguous loop elements as one state (width 1).
-static void run_segment(const walk *q, em_red_block *s, const char *x, int64_t n, int64_t index) {
+// n contiguous loop elements as a state of `lanes` lanes or fewer, a power of two.
+static void run_segment(const walk *q, em_red_block *s, const char *x, int64_t n, int64_t index, int64_t lanes) {
   const em_red_kernel *k = q->w->k;
   int64_t w = n < EM_RED_LANES ? n : EM_RED_LANES, rows = n / w, rest = n - rows * w;
   k->init(s->bytes, w);
@@ -153,7 +154,7 @@ static void run_segment(const walk *q, em_red_block *s, const char *x, int64_t n
   em_red_block upper;
   bool alike = true;  // variables of one size: the upper lanes can be read where they are
   for (int v = 1; v < q->w->d->nvars; v++) alike &= k->var_bytes[v] == k->var_bytes[0];
-  while (w > 1) {  // fold the upper half of the lanes onto the lower
+  while (w > lanes) {  // fold the upper half of the lanes onto the lower
     int64_t half = (w + 1) / 2;
     if (alike) {
       k->merge(s->bytes, s->bytes + half * k->var_bytes[0], w - half);
@@ -168,15 +169,20 @@ static void run_segment(const walk *q, em_red_block *s, const char *x, int64_t n
   }
 }
 
-// m elements of an output from `at` on, as a loop takes them: where they are, or gathered and converted.
+// m elements of an output from `at` on, gathered and converted.
+static void gather(const walk *q, char *to, const char *base, int64_t at, int64_t m) {
+  dim inner = q->nred > 0 ? q->red[q->nred - 1] : (dim){1, q->item};
+  for (int64_t done = 0; done < m;) {
+    int64_t left = inner.size - (at + done) % inner.size, take = left < m - done ? left : m - done;
+    convert(q, to + done * q->loop_item, base + offset_of(q->red, q->nred, at + done), inner.stride, take);
+    done += take;
+  }
+}
+// The same, as a loop takes them: where they are if that can be.
 static const char *segment_of(const walk *q, const char *base, int64_t at, int64_t m, tile *gathered) {
   dim inner = q->nred > 0 ? q->red[q->nred - 1] : (dim){1, q->item};
   if (q->direct && inner.stride == q->item && inner.size - at % inner.size >= m) return base + offset_of(q->red, q->nred, at);
-  for (int64_t done = 0; done < m;) {
-    int64_t left = inner.size - (at + done) % inner.size, take = left < m - done ? left : m - done;
-    convert(q, gathered->bytes + done * q->loop_item, base + offset_of(q->red, q->nred, at + done), inner.stride, take);
-    done += take;
-  }
+  gather(q, gathered->bytes, base, at, m);
   return gathered->bytes;
 }
 // Elements [begin, end) of the output whose first element is at `base`.
@@ -185,25 +191,85 @@ static void run_chunk(const walk *q, const char *base, int64_t begin, int64_t en
   em_red_block state;
   for (int64_t at = begin; at < end;) {
     int64_t m = end - at < SEGMENT ? end - at : SEGMENT;
-    run_segment(q, &state, segment_of(q, base, at, m, &gathered), m, at);
+    run_segment(q, &state, segment_of(q, base, at, m, &gathered), m, at, 1);
     cascade_push(c, &state);
     at += m;
   }
 }
 
-// Outputs of one segment each need no cascade, and are finished side by side.
+// Short outputs go side by side: 16 elements of each of up to 64 outputs are turned, so that an output is a lane.
+typedef struct beside { char turned[EM_TURN_ROWS * EM_RED_LANES * 16]; tile gathered; } beside;
+
+static void turn_outputs(const walk *q, beside *b, int64_t first, int64_t w, int64_t at, int64_t m) {
+  const dim last = q->nkept > 0 ? q->kept[q->nkept - 1] : (dim){1, 0};
+  if (!q->direct || (q->nred > 0 && (q->nred > 1 || q->red[0].stride != q->item))) {
+    const int64_t line = q->n * q->loop_item;  // the caller saw to it that w of them have room
+    for (int64_t j = 0; at == 0 && j < w; j++)
+      gather(q, b->gathered.bytes + j * line, q->data + offset_of(q->kept, q->nkept, first + j), 0, q->n);
+    em_priv_turn(b->turned, EM_RED_LANES, b->gathered.bytes + at * q->loop_item, line, w, m, q->loop_item);
+    return;
+  }
+  for (int64_t j = 0; j < w;) {
+    const int64_t left = last.size - (first + j) % last.size, run = left < w - j ? left : w - j;
+    const char *src = q->data + offset_of(q->kept, q->nkept, first + j) + at * q->item;
+    em_priv_turn(b->turned + j * q->item, EM_RED_LANES, src, last.stride, run, m, q->item);
+    j += run;
+  }
+}
+static void inner_beside(const walk *q, int64_t begin, int64_t end) {
+  const int64_t room = (int64_t)sizeof(tile) / (q->n * q->loop_item), width = room < EM_RED_LANES ? room : EM_RED_LANES;
+  beside b;
+  em_red_block state;
+  cascade c;
+  for (int64_t first = begin; first < end; first += width) {
+    const int64_t w = end - first < width ? end - first : width;
+    cascade_init(&c, q, w);
+    for (int64_t at = 0; at < q->n; at += EM_TURN_ROWS) {
+      const int64_t m = q->n - at < EM_TURN_ROWS ? q->n - at : EM_TURN_ROWS;
+      turn_outputs(q, &b, first, w, at, m);
+      q->w->k->init(state.bytes, w);
+      q->w->k->rows(state.bytes, b.turned, w, m, EM_RED_LANES, at, 1, 0);
+      if (q->n > EM_TURN_ROWS) cascade_push(&c, &state);
+    }
+    write_outputs(q, q->n > EM_TURN_ROWS ? cascade_result(&c) : state.bytes, w, first);
+  }
+}
+
+// Longer outputs of one segment: each is folded to some lanes, then the lanes of TOGETHER outputs go side by side.
+#define TOGETHER 16
+static void fold_together(const walk *q, em_red_block *s, int64_t lanes) {
+  const em_red_kernel *k = q->w->k;
+  em_red_block upper;
+  for (; lanes > 1; lanes /= 2) {
+    const int64_t half = lanes / 2 * TOGETHER;
+    for (int v = 0; v < q->w->d->nvars; v++)
+      memcpy(upper.bytes + v * EM_RED_VAR_BYTES, s->bytes + v * EM_RED_VAR_BYTES + half * k->var_bytes[v],
+             (size_t)(half * k->var_bytes[v]));
+    k->merge(s->bytes, upper.bytes, half);
+  }
+}
 static void inner_short(const walk *q, int64_t begin, int64_t end) {
   const em_red_kernel *k = q->w->k;
+  const int nvars = q->w->d->nvars;
   tile gathered;
-  em_red_block state, ready;
-  for (int64_t first = begin; first < end; first += EM_RED_LANES) {
-    const int64_t w = end - first < EM_RED_LANES ? end - first : EM_RED_LANES;
+  em_red_block state, lines, ready;
+  int64_t widest = 1;
+  for (int v = 0; v < nvars; v++) widest = k->var_bytes[v] > widest ? k->var_bytes[v] : widest;
+  const int64_t lanes = EM_RED_VAR_BYTES / TOGETHER / widest < 16 ? EM_RED_VAR_BYTES / TOGETHER / widest : 16;
+  for (int64_t first = begin; first < end; first += TOGETHER) {
+    const int64_t w = end - first < TOGETHER ? end - first : TOGETHER;
+    if (w < TOGETHER) memset(ready.bytes, 0, sizeof ready.bytes);
     for (int64_t j = 0; j < w; j++) {
       const char *base = q->data + offset_of(q->kept, q->nkept, first + j);
-      run_segment(q, &state, segment_of(q, base, 0, q->n, &gathered), q->n, 0);
-      for (int v = 0; v < q->w->d->nvars; v++)
-        memcpy(ready.bytes + v * EM_RED_VAR_BYTES + j * k->var_bytes[v], state.bytes + v * EM_RED_VAR_BYTES, k->var_bytes[v]);
+      run_segment(q, &state, segment_of(q, base, 0, q->n, &gathered), q->n, 0, lanes);
+      for (int v = 0; v < nvars; v++)
+        memcpy(lines.bytes + v * EM_RED_VAR_BYTES + j * lanes * k->var_bytes[v], state.bytes + v * EM_RED_VAR_BYTES,
+               (size_t)(lanes * k->var_bytes[v]));
     }
+    for (int v = 0; v < nvars; v++)
+      em_priv_turn(ready.bytes + v * EM_RED_VAR_BYTES, TOGETHER, lines.bytes + v * EM_RED_VAR_BYTES, lanes * k->var_bytes[v], w,
+                   lanes, k->var_bytes[v]);
+    fold_together(q, &ready, lanes);
     write_outputs(q, ready.bytes, w, first);
   }
 }
@@ -211,7 +277,8 @@ static em_status inner_outputs(void *context, int64_t begin, int64_t end) {
   const walk *q = context;
   cascade c;
   if (q->n > 0 && q->n <= SEGMENT) {
-    inner_short(q, begin, end);
+    if (q->n <= BESIDE) inner_beside(q, begin, end);
+    else inner_short(q, begin, end);
     return EM_OK;
   }
   for (int64_t o = begin; o < end; o++) {

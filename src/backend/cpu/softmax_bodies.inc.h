@@ -5,41 +5,70 @@
 //   softmax      o = exp(a - m) / sum exp(a - m), m the maximum           backward  o = b * (a - sum(a * b))
 //   log_softmax  o = a - m - log sum exp(a - m)                           backward  o = a - exp(b) * sum(a)
 #define LANES 16
-static inline T FN(merge)(T *s) {
-  for (int w = LANES / 2; w > 0; w /= 2)
-    for (int i = 0; i < w; i++) s[i] += s[i + w];
-  return s[0];
+// The last m elements of a row, m < LANES, and `rest` after them. AVX2 and AVX-512 load these under a mask.
+static inline __attribute__((always_inline)) void FN(tail)(T *t, const T *a, int64_t m, T rest) {
+  for (int i = 0; i < LANES; i++) t[i] = i < m ? a[i] : rest;
 }
+typedef T FN(half) __attribute__((vector_size(LANES / 2 * sizeof(T))));
+typedef T FN(quarter) __attribute__((vector_size(LANES / 4 * sizeof(T))));
+static inline T FN(merge)(const T *s) {  // by vectors: short rows spend their time here
+  FN(half) a, b;
+  FN(quarter) c, d;
+  memcpy(&a, s, sizeof a);
+  memcpy(&b, s + LANES / 2, sizeof b);
+  a += b;
+  memcpy(&c, &a, sizeof c);
+  memcpy(&d, (char *)&a + sizeof c, sizeof d);
+  c += d;
+  return (c[0] + c[2]) + (c[1] + c[3]);
+}
+#define LARGER(x, y) ((x) > (y) ? (x) : (y))
 // The largest of those that are not NaN; a NaN comes back through the sum.
 static inline T FN(maximum)(const T *a, int64_t n) {
-  T m[4 * LANES];
-  for (int i = 0; i < 4 * LANES; i++) m[i] = -LOWEST;
+  T m[LANES], h[LANES / 2], q[LANES / 4];
+  for (int i = 0; i < LANES; i++) m[i] = -LOWEST;
   int64_t k = 0;
-  for (; k + 4 * LANES <= n; k += 4 * LANES)
-    for (int i = 0; i < 4 * LANES; i++) m[i] = a[k + i] > m[i] ? a[k + i] : m[i];
-  for (; k < n; k++) m[0] = a[k] > m[0] ? a[k] : m[0];
-  for (int w = 2 * LANES; w > 0; w /= 2)
-    for (int i = 0; i < w; i++) m[i] = m[i + w] > m[i] ? m[i + w] : m[i];
-  return m[0];
+  if (n >= 16 * LANES) {
+    T w[4 * LANES];
+    for (int i = 0; i < 4 * LANES; i++) w[i] = -LOWEST;
+    for (; k + 4 * LANES <= n; k += 4 * LANES)
+      for (int i = 0; i < 4 * LANES; i++) w[i] = LARGER(a[k + i], w[i]);
+    for (int i = 0; i < 2 * LANES; i++) w[i] = LARGER(w[i + 2 * LANES], w[i]);
+    for (int i = 0; i < LANES; i++) m[i] = LARGER(w[i + LANES], w[i]);
+  }
+  for (; k + LANES <= n; k += LANES)
+    for (int i = 0; i < LANES; i++) m[i] = LARGER(a[k + i], m[i]);
+  if (k < n) {
+    T t[LANES];
+    FN(tail)(t, a + k, n - k, -LOWEST);
+    for (int i = 0; i < LANES; i++) m[i] = LARGER(t[i], m[i]);
+  }
+  for (int i = 0; i < LANES / 2; i++) h[i] = LARGER(m[i + LANES / 2], m[i]);
+  for (int i = 0; i < LANES / 4; i++) q[i] = LARGER(h[i + LANES / 4], h[i]);
+  q[0] = LARGER(q[2], q[0]);
+  q[1] = LARGER(q[3], q[1]);
+  return LARGER(q[1], q[0]);
 }
-// s += exp(a - m), and o = exp(a - m) when o is given, for LANES elements
-static inline __attribute__((always_inline)) void FN(exp_lanes)(T *s, T *o, const T *a, T m) {
-  T e[LANES];
+// s += exp(a - m), and e = exp(a - m), for LANES elements
+static inline __attribute__((always_inline)) void FN(exp_lanes)(T *s, T *e, const T *a, T m) {
   for (int i = 0; i < LANES; i++) e[i] = a[i] - m;
   EXP_ARRAY(e, e, LANES);
   for (int i = 0; i < LANES; i++) s[i] += e[i];
-  if (o != NULL) memcpy(o, e, sizeof e);
 }
 // o = exp(a - m) when o is given; returns the sum either way
-static inline T FN(exp_sum)(T *o, const T *a, T m, int64_t n) {
-  T s[LANES] = {0};
+static inline __attribute__((always_inline)) T FN(exp_sum)(T *o, const T *a, T m, int64_t n) {
+  T s[LANES] = {0}, e[LANES];
   int64_t k = 0;
-  for (; k + LANES <= n; k += LANES)
-    FN(exp_lanes)(s, o == NULL ? NULL : o + k, a + k, m);
-  for (; k < n; k++) {
-    T e = EXP(a[k] - m);
-    s[0] += e;
-    if (o != NULL) o[k] = e;
+  for (; k + LANES <= n; k += LANES) {
+    FN(exp_lanes)(s, e, a + k, m);
+    if (o != NULL) memcpy(o + k, e, sizeof e);
+  }
+  if (k < n) {
+    T t[LANES];
+    FN(tail)(t, a + k, n - k, -LOWEST);  // e^-inf adds nothing
+    FN(exp_lanes)(s, e, t, m);
+    for (int i = 0; o != NULL && i < LANES; i++)
+      if (i < n - k) o[k + i] = e[i];
   }
   return FN(merge)(s);
 }
@@ -67,19 +96,28 @@ static void FN(softmax_backward_row)(void *ov, const void *av, const void *bv, i
   int64_t k = 0;
   for (; k + LANES <= n; k += LANES)
     for (int i = 0; i < LANES; i++) s[i] += a[k + i] * b[k + i];
-  for (; k < n; k++) s[0] += a[k] * b[k];
-  T t = FN(merge)(s);
+  if (k < n) {
+    T x[LANES], y[LANES];
+    FN(tail)(x, a + k, n - k, 0);
+    FN(tail)(y, b + k, n - k, 0);
+    for (int i = 0; i < LANES; i++) s[i] += x[i] * y[i];
+  }
+  const T t = FN(merge)(s);
   for (k = 0; k < n; k++) o[k] = b[k] * (a[k] - t);
 }
 static void FN(log_softmax_backward_row)(void *ov, const void *av, const void *bv, int64_t n, em_softmax_round round) {
   (void)round;
-  T *o = ov, s[LANES] = {0};
+  T *o = ov, s[LANES] = {0}, e[EM_SM_BAND];
   const T *a = av, *b = bv;
   int64_t k = 0;
   for (; k + LANES <= n; k += LANES)
     for (int i = 0; i < LANES; i++) s[i] += a[k + i];
-  for (; k < n; k++) s[0] += a[k];
-  T t = FN(merge)(s), e[EM_SM_BAND];
+  if (k < n) {
+    T x[LANES];
+    FN(tail)(x, a + k, n - k, 0);
+    for (int i = 0; i < LANES; i++) s[i] += x[i];
+  }
+  const T t = FN(merge)(s);
   for (k = 0; k < n; k += EM_SM_BAND) {
     int64_t w = n - k < EM_SM_BAND ? n - k : EM_SM_BAND;
     EXP_ARRAY(e, b + k, w);
@@ -148,3 +186,4 @@ static void FN(log_softmax_backward_band)(void *ov, const void *av, const void *
   }
 }
 #undef LANES
+#undef LARGER
