@@ -445,6 +445,8 @@ def through_functional(row, op, fn, functional, first):
     t = [f"t{i}" for i in range(len(row.functional.returns))]
     names = [a.name for a in op.outs] if op.variant == "out" else [op.args[0].name]
     write = "em_priv_write_out" if op.variant == "out" else "em_priv_write_inplace"
+    if op.variant == "out" and row.fields.get("out_layout") == "result":
+        write = "em_priv_write_out_laid"
     call = ", ".join([*first, *functional_inputs(row, op), *("&" + x for x in t)])
     b = [f"em_status {fn}({params(op)}) {{", "  (void)ks;", "  em_status st = EM_OK;"]
     b.append("  em_tensor " + ", ".join(f"*{x} = NULL" for x in t) + ";")

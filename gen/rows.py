@@ -15,7 +15,7 @@ KINDS = ("pointwise", "reduction", "check", "view", "views", "composite", "nativ
 FIELDS = set(KINDS) | {
     "func", "variants", "forms", "python_module", "hot", "doc", "out", "out_overload", "inplace_overload", "tags", "cpu", "fallible",
     "promotion", "complex", "integer", "bool", "dtypes", "out_dtype", "dispatch", "data_shape", "factory", "samples", "ref", "grain",
-    "contiguous_out", "out_exact",
+    "contiguous_out", "out_exact", "out_layout",
     "promote", "masks", "operands", "mode", "mode_error", "cases", "guard", "inplace_guard", "out_guard", "when_absent", "absent", "loops",
     "reduce", "spread", "unversioned", "meta", "manual_python", "autograd", "kernel_name", "inplace_check", "nondeterministic"}
 

@@ -146,6 +146,7 @@ typedef struct em_py_signature {
   int out_slot;                    // parameter index of out=; -1
   int8_t out_map[EM_PY_MAX_ARGS];  // slot of out_op -> slot of op, or -1 - (index of the out tensor)
   int nouts;
+  bool out_list;             // out= is one list of tensors of any length
   PyTypeObject *tuple_type;  // named tuple of several results, or NULL
   em_py_param params[EM_PY_MAX_ARGS];
 } em_py_signature;

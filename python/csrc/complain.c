@@ -24,7 +24,7 @@ static PyObject *signature_text(const em_py_signature *s) {
   bool star = false;
   for (int i = 0; i < s->nparams; i++) {
     const em_py_param *p = &s->params[i];
-    const char *type = p->kind == EM_PARAM_OUT             ? (s->nouts > 1 ? "tuple of Tensors" : "Tensor")
+    const char *type = p->kind == EM_PARAM_OUT             ? (s->nouts > 1 || s->out_list ? "tuple of Tensors" : "Tensor")
                        : p->kind == EM_PARAM_REQUIRES_GRAD ? "bool"
                                                            : em_py_type_name(p->arg);
     append(&text, PyUnicode_FromFormat("%s%s%s %U", i ? ", " : "", p->kwonly && !star ? "*, " : "", type, p->name));
@@ -54,7 +54,7 @@ static PyObject *type_text(PyObject *o) {
 static bool fits(em_py_callable *c, const em_py_signature *s, const em_py_param *p, PyObject *o) {
   if (o == Py_None)
     return p->arg == NULL || (p->arg->flags & EM_ARG_OPTIONAL) || (p->optional && p->arg->dflt.tag == EM_TAG_NONE);
-  if (p->kind == EM_PARAM_OUT) return s->nouts > 1 ? PyTuple_Check(o) : em_py_is_tensor(o);
+  if (p->kind == EM_PARAM_OUT) return s->nouts > 1 || s->out_list ? PyTuple_Check(o) : em_py_is_tensor(o);
   if (p->kind == EM_PARAM_REQUIRES_GRAD) return PyBool_Check(o);
   em_py_frame f;
   em_value v;

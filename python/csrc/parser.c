@@ -24,15 +24,15 @@ static bool allows_none(const em_py_param *p) {
   return (p->arg->flags & EM_ARG_OPTIONAL) || (p->optional && nothing);
 }
 static bool out_fits(const em_py_signature *s, PyObject *o) {
-  if (s->nouts == 1) return em_py_is_tensor(o);
+  if (s->nouts == 1 && !s->out_list) return em_py_is_tensor(o);
   if (!PyTuple_Check(o) && !PyList_Check(o)) return false;
-  if (PySequence_Fast_GET_SIZE(o) != s->nouts) return false;
-  for (int i = 0; i < s->nouts; i++)
+  if (!s->out_list && PySequence_Fast_GET_SIZE(o) != s->nouts) return false;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); i++)
     if (!em_py_is_tensor(PySequence_Fast_GET_ITEM(o, i))) return false;
   return true;
 }
 static const char *param_type(const em_py_signature *s, const em_py_param *p) {
-  if (p->kind == EM_PARAM_OUT) return s->nouts > 1 ? "tuple of Tensors" : "Tensor";
+  if (p->kind == EM_PARAM_OUT) return s->nouts > 1 || s->out_list ? "tuple of Tensors" : "Tensor";
   return p->kind == EM_PARAM_REQUIRES_GRAD ? "bool" : em_py_type_name(p->arg);
 }
 
@@ -239,19 +239,24 @@ static PyObject *call_functional(em_py_signature *s, const em_value *values, boo
   return em_py_raise(st);
 }
 
-static PyObject *call_out(em_py_signature *s, const em_value *values, PyObject *out) {
+static PyObject *call_out(em_py_signature *s, const em_value *values, PyObject *out, em_py_frame *f) {
   const em_operator *op = s->out_op;
   em_value args[EM_PY_MAX_ARGS], rets[EM_PY_MAX_RETS];
   for (int i = 0; i < op->nargs; i++) {
     int from = s->out_map[i];
-    if (from >= 0) args[i] = values[from];
-    else args[i] = em_value_tensor(em_py_t(s->nouts == 1 ? out : PySequence_Fast_GET_ITEM(out, -1 - from)));
+    if (from >= 0) {
+      args[i] = values[from];
+    } else if (s->out_list) {
+      if (em_py_to_value(out, &op->args[i], false, f, &args[i]) <= 0) return NULL;
+    } else {
+      args[i] = em_value_tensor(em_py_t(s->nouts == 1 ? out : PySequence_Fast_GET_ITEM(out, -1 - from)));
+    }
   }
   for (int i = 0; i < op->nrets; i++) rets[i] = em_value_none();
   em_status st = em_call_boxed(op, args, rets);
   if (st == EM_OK && op->nrets > 0) return em_py_box_results(op, rets, s->tuple_type);
   for (int i = 0; i < op->nrets; i++) em_value_clear(&rets[i]);
-  return st == EM_OK ? Py_NewRef(out) : em_py_raise(st);
+  return st == EM_OK ? Py_NewRef(s->out_list ? Py_None : out) : em_py_raise(st);
 }
 
 // A dtype that was given must be out's. One that stands in the schema only (randint's long) gives way to it.
@@ -261,7 +266,7 @@ static int check_out_dtype(em_py_signature *s, const em_value *values, PyObject 
     given |= PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, i), "dtype") == 0;
   if (!given) return 0;
   for (int i = 0; i < s->op->nargs; i++) {
-    if (s->op->args[i].type != EM_TYPE_DTYPE || values[i].tag != EM_TAG_DTYPE || s->nouts != 1) continue;
+    if (s->op->args[i].type != EM_TYPE_DTYPE || values[i].tag != EM_TAG_DTYPE || s->nouts != 1 || s->out_list) continue;
     bool mapped = false;
     for (int j = 0; j < s->out_op->nargs; j++) mapped |= s->out_map[j] == i;
     if (!mapped && values[i].i != em_py_t(out)->dtype) {
@@ -302,7 +307,7 @@ static PyObject *call_parsed(em_py_callable *c, PyObject *self, PyObject *const 
     } else if (out == NULL) {
       result = call_functional(s, values, requires_grad);
     } else if (check_out_dtype(s, values, out, kwnames) == 0) {
-      result = call_out(s, values, out);
+      result = call_out(s, values, out, &frame);
     }
   }
   em_py_frame_clear(&frame);

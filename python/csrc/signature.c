@@ -68,6 +68,7 @@ static bool is_out_form(const em_operator *op, const em_operator *out, em_py_sig
   for (int i = 0; i < out->nargs; i++) {
     if (out->args[i].flags & EM_ARG_OUT) {
       s->out_map[i] = (int8_t)(-1 - nouts++);
+      s->out_list = out->args[i].type == EM_TYPE_TENSOR_LIST;
       continue;
     }
     int at = find_arg(op, out->args[i].name);

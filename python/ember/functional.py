@@ -220,7 +220,7 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     if _C._has_torch_function_unary(input):
         return _override(norm, (input,), input, p=p, dim=dim, keepdim=keepdim, out=out, dtype=dtype)
     if p == "nuc":
-        return ember.linalg.matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
+        return ember.linalg.matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim, dtype=dtype, out=out)
     if p == "fro" or p is None:
         p = 2.0
     if isinstance(p, str):

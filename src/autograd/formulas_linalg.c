@@ -48,7 +48,7 @@ em_status formula_triangular_first(em_tensor *grad, em_tensor *self, em_tensor *
   EM_PASS(from_solution(grad_b, result, left, &whole));
   return upper ? em_call_triu(whole, unitriangular ? 1 : 0, out) : em_call_tril(whole, unitriangular ? -1 : 0, out);
 }
-// L'^-1 phi(L' gL) L^-1, phi the lower triangle with half the diagonal, made Hermitian.
+// L'^-1 S L^-1, 2 S being the lower triangle of L' gL and, above it, the adjoint of what is below the diagonal.
 em_status formula_cholesky(em_tensor *grad, em_tensor *L_, bool upper, em_tensor **out) {
   OWN L = NULL;
   OWN g = NULL;
@@ -62,24 +62,20 @@ em_status formula_cholesky(em_tensor *grad, em_tensor *L_, bool upper, em_tensor
   OWN product = NULL;
   OWN low = NULL;
   OWN strict = NULL;
+  OWN above = NULL;
   OWN twice = NULL;
-  OWN phi = NULL;
+  OWN half = NULL;
   EM_PASS(inner(L, g, &product));
   EM_PASS(em_call_tril(product, 0, &low));
   EM_PASS(em_call_tril(product, -1, &strict));
-  EM_PASS(plus(low, strict, 1, &twice));
-  EM_PASS(em_call_mul_Scalar(twice, em_scalar_double(0.5), &phi));
+  EM_PASS(formula_adjoint(strict, &above));
+  EM_PASS(plus(low, above, 1, &twice));
+  EM_PASS(em_call_mul_Scalar(twice, em_scalar_double(0.5), &half));
   OWN t = NULL;
   OWN x = NULL;
-  OWN y = NULL;
-  OWN turned = NULL;
-  OWN sum = NULL;
   EM_PASS(formula_adjoint(L, &t));
-  EM_PASS(em_call_linalg_solve_triangular(t, phi, true, true, false, &x));
-  EM_PASS(em_call_linalg_solve_triangular(L, x, false, false, false, &y));
-  EM_PASS(formula_adjoint(y, &turned));
-  EM_PASS(plus(y, turned, 1, &sum));
-  return em_call_mul_Scalar(sum, em_scalar_double(0.5), out);
+  EM_PASS(em_call_linalg_solve_triangular(t, half, true, true, false, &x));
+  return em_call_linalg_solve_triangular(L, x, false, false, false, out);
 }
 
 // ---- determinants ---------------------------------------------------------------------------------------------------------
@@ -257,6 +253,25 @@ static em_status svd_middle(em_tensor *grad_u, em_tensor *grad_s, em_tensor *gra
   EM_PASS(plus(turn, grad_s, 1, &diagonal));
   return with_diagonal(sum, diagonal, out);
 }
+// Whether t is zeros that nothing depends on: the gradient of a result that was not used.
+static em_status unused(em_tensor *t, bool *is) {
+  *is = false;
+  if ((t->flags & EM_T_REQUIRES_GRAD) != 0 || t->device.type != EM_DEVICE_CPU) return EM_OK;
+  OWN any = NULL;
+  em_scalar some;
+  EM_PASS(em_call_any(t, &any));
+  EM_PASS(em_tensor_item(any, &some));
+  *is = em_scalar_to_double(some) == 0;
+  return EM_OK;
+}
+// U diag(g) Vh: the gradient of the singular values alone, which exists also where some are equal or 0.
+static em_status of_values(em_tensor *u, em_tensor *grad_s, em_tensor *vh, em_tensor **out) {
+  OWN row = NULL;
+  OWN scaled = NULL;
+  EM_PASS(em_call_unsqueeze(grad_s, -2, &row));
+  EM_PASS(em_call_mul_Tensor(u, row, &scaled));
+  return matmul(scaled, vh, out);
+}
 em_status formula_svd(em_tensor *grad_u, em_tensor *grad_s, em_tensor *grad_vh, em_tensor *U, em_tensor *S, em_tensor *Vh,
                       bool full_matrices,
                       bool compute_uv, em_tensor **out) {
@@ -271,6 +286,10 @@ em_status formula_svd(em_tensor *grad_u, em_tensor *grad_s, em_tensor *grad_vh, 
   EM_PASS(em_call_narrow(Vh, -2, 0, k, &vh));
   EM_PASS(em_call_narrow(grad_vh, -2, 0, k, &gvh));
   (void)full_matrices;  // the vectors beyond the first k have no derivative
+  bool no_u, no_v;
+  EM_PASS(unused(gu, &no_u));
+  EM_PASS(unused(gvh, &no_v));
+  if (no_u && no_v) return of_values(u, grad_s, vh, out);
   OWN v = NULL;
   OWN gv = NULL;
   OWN middle = NULL;

@@ -109,23 +109,28 @@ em_status formula_polar_angle(em_tensor *grad, em_tensor *result, em_tensor **ou
 // ---- logarithms -----------------------------------------------------------------------------------------------------
 
 // An operand's share of the sum: e^(self - result); equal infinities share nothing that could be said.
-em_status formula_logaddexp(em_tensor *grad, em_tensor *self, em_tensor *result, em_tensor **out) {
+// grad / (1 + exp(other - self)), also exp2: the share of self, which stays right where self or other is infinite.
+em_status formula_logaddexp(em_tensor *grad, em_tensor *self, em_tensor *other, em_tensor **out) {
   OWN d = NULL;
-  OWN share = NULL;
+  OWN ratio = NULL;
+  OWN parts = NULL;
   OWN conj = NULL;
-  EM_PASS(minus(self, result, &d));
-  EM_PASS(em_call_exp(d, &share));
-  EM_PASS(formula_conj(share, &conj));
-  return mul(grad, conj, out);
+  EM_PASS(minus(other, self, &d));
+  EM_PASS(em_call_exp(d, &ratio));
+  EM_PASS(em_call_add_Scalar(ratio, em_scalar_int(1), em_scalar_int(1), &parts));
+  EM_PASS(formula_conj(parts, &conj));
+  return em_call_div_Tensor(grad, conj, out);
 }
-em_status formula_logaddexp2(em_tensor *grad, em_tensor *self, em_tensor *result, em_tensor **out) {
+em_status formula_logaddexp2(em_tensor *grad, em_tensor *self, em_tensor *other, em_tensor **out) {
   OWN d = NULL;
-  OWN share = NULL;
+  OWN ratio = NULL;
+  OWN parts = NULL;
   OWN conj = NULL;
-  EM_PASS(minus(self, result, &d));
-  EM_PASS(em_call_exp2(d, &share));
-  EM_PASS(formula_conj(share, &conj));
-  return mul(grad, conj, out);
+  EM_PASS(minus(other, self, &d));
+  EM_PASS(em_call_exp2(d, &ratio));
+  EM_PASS(em_call_add_Scalar(ratio, em_scalar_int(1), em_scalar_int(1), &parts));
+  EM_PASS(formula_conj(parts, &conj));
+  return em_call_div_Tensor(grad, conj, out);
 }
 // grad * f(other), nothing where self is 0 and f(other) has no finite value.
 static em_status product_of_log(em_tensor *g, em_tensor *self, em_tensor *low, em_tensor **out) {

@@ -129,6 +129,11 @@ em_status em_priv_write_out(em_tensor *out, em_tensor *result) {
   EM_PASS(em_plan_resize_out(out, result->ndim, result->sizes, NULL));
   return em_call_copy_(out, result, false);
 }
+em_status em_priv_write_out_laid(em_tensor *out, em_tensor *result) {
+  EM_PASS(check_cast(result->dtype, out->dtype));
+  EM_PASS(em_plan_resize_out(out, result->ndim, result->sizes, result->strides));
+  return em_call_copy_(out, result, false);
+}
 em_status em_priv_write_inplace(em_tensor *self, em_tensor *result) {
   if (!em_tensor_same_sizes(self, result)) {
     char a[256], b[256];

@@ -1,5 +1,6 @@
 // linalg.c: linear algebra made of factorisations, and norms of matrices.
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include "contract.h"
 #include "gen_ops.h"
@@ -43,6 +44,21 @@ static em_status in_batch(em_tensor *t, const em_shape *batch, em_tensor **out) 
   }
   return em_call_expand(t, (em_ints){sizes, batch->ndim + 2}, false, out);
 }
+// The solutions that are the matrices' only columns; a batch of them lies by columns, as PyTorch's does.
+static em_status vectors_of(em_tensor *x, bool by_columns, em_tensor **out) {
+  if (!by_columns || x->ndim < 3) return em_call_squeeze_dim(x, -1, out);
+  em_status st = EM_OK;
+  em_tensor *v = NULL, *turned = NULL, *dense = NULL;
+  EM_TRY(em_call_squeeze_dim(x, -1, &v));
+  EM_TRY(t_(v, &turned));
+  EM_TRY(em_call_contiguous(turned, EM_FORMAT_CONTIGUOUS, &dense));
+  EM_TRY(t_(dense, out));
+fail:
+  em_tensor_release(v);
+  em_tensor_release(turned);
+  em_tensor_release(dense);
+  return st;
+}
 em_status c_linalg_solve_ex(em_tensor *A, em_tensor *B, bool left, bool check_errors, em_tensor **out0, em_tensor **out1) {
   const bool vector = is_vector(A, B);
   EM_PASS(check_system(A, B, left, vector));
@@ -56,7 +72,7 @@ em_status c_linalg_solve_ex(em_tensor *A, em_tensor *B, bool left, bool check_er
   EM_TRY(in_batch(A, &batch, &wide_a));
   EM_TRY(in_batch(b, &batch, &wide_b));
   EM_TRY(em_call__linalg_solve_ex(wide_a, wide_b, left, check_errors, &x, &lu, &pivots, &info));
-  if (vector) EM_TRY(em_call_squeeze_dim(x, -1, out0));
+  if (vector) EM_TRY(vectors_of(x, left, out0));
   else *out0 = em_tensor_retain(x);
   *out1 = em_tensor_retain(info);
 fail:;
@@ -86,7 +102,11 @@ em_status c_linalg_lu_factor(em_tensor *A, bool pivot, em_tensor **out0, em_tens
   em_tensor *info = NULL;
   em_status st = em_call_linalg_lu_factor_ex(A, pivot, true, out0, out1, &info);
   em_tensor_release(info);
-  return st;
+  static const char name[] = "torch.linalg.lu_factor_ex:";
+  char words[512];
+  if (st == EM_OK || strncmp(em_error_message(), name, sizeof name - 1) != 0) return st;
+  snprintf(words, sizeof words, "%s", em_error_message() + sizeof name - 1);
+  return em_fail(EM_ERR_RUNTIME, "torch.linalg.lu_factor:%s", words);
 }
 
 // ---- determinants --------------------------------------------------------------------------------------------------------------
@@ -242,6 +262,17 @@ fail:
   em_tensor_release(wide);
   return st;
 }
+// The identity, written over a copy of t so that it depends on t, with a gradient of 0.
+static em_status zeroth_power(em_tensor *t, em_tensor **out) {
+  em_tensor *eye = NULL, *copy = NULL;
+  em_status st = identity_like(t, &eye);
+  if (st == EM_OK) st = em_call_clone(t, EM_FORMAT_NONE, &copy);
+  if (st == EM_OK) st = em_call_copy_(copy, eye, false);
+  em_tensor_release(eye);
+  if (st != EM_OK) em_tensor_release(copy);
+  else *out = copy;
+  return st;
+}
 static em_status raised(em_tensor *base, uint64_t n, em_tensor **out) {
   em_status st = EM_OK;
   em_tensor *power = em_tensor_retain(base), *result = NULL, *next;
@@ -273,7 +304,7 @@ em_status c_linalg_matrix_power(em_tensor *self, int64_t n, em_tensor **out) {
     if (n < 0)
       return em_fail(EM_ERR_RUNTIME, "linalg.inv: Expected a floating point or complex tensor as input. Got %s",
                      em_dtype_scalar_name(self->dtype));
-  if (n == 0) return identity_like(self, out);
+  if (n == 0) return zeroth_power(self, out);
   if (n == 1) return em_call_clone(self, EM_FORMAT_NONE, out);
   if (n > 0) return raised(self, (uint64_t)n, out);
   em_tensor *inverse;

@@ -378,8 +378,8 @@ em_status c_binary_cross_entropy_backward(em_tensor *grad, em_tensor *self, em_t
   em_status st = EM_OK;
   em_tensor *t[8] = {NULL};
   EM_TRY(em_call_sub_Tensor(self, target, em_scalar_int(1), &t[0]));
-  EM_TRY(em_call_mul_Tensor(self, self, &t[1]));
-  EM_TRY(em_call_sub_Tensor(self, t[1], em_scalar_int(1), &t[2]));  // x (1 - x)
+  EM_TRY(em_call_rsub_Scalar(self, em_scalar_int(1), em_scalar_int(1), &t[1]));
+  EM_TRY(em_call_mul_Tensor(t[1], self, &t[2]));  // (1 - x) x; x - x x would cancel near 1
   EM_TRY(em_call_clamp_min(t[2], em_scalar_double(1e-12), &t[3]));
   EM_TRY(em_call_div_Tensor(t[0], t[3], &t[4]));
   EM_TRY(em_call_mul_Tensor(t[4], grad, &t[5]));

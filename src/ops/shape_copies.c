@@ -70,6 +70,25 @@ em_status c_split_with_sizes_copy(em_tensor *self, em_ints sizes, int64_t dim, e
   return copies_of(em_call_split_with_sizes(self, sizes, dim, out), out);
 }
 
+// out= of a list: the views in `made`, each copied into its own tensor.
+static em_status copies_into(const char *name, em_status made, em_tensor_list *views, em_tensors out) {
+  if (made != EM_OK) return made;
+  em_status st = EM_OK;
+  if (views->n != out.n)
+    st = em_fail(EM_ERR_RUNTIME, "%s expected an out= argument of size %lld, got size %lld", name, (long long)views->n, (long long)out.n);
+  for (int64_t i = 0; i < views->n && st == EM_OK; i++) st = em_call_alias_copy_out(views->p[i], out.p[i]);
+  em_tensor_list_clear(views);
+  return st;
+}
+em_status c_unbind_copy_out(em_tensor *self, int64_t dim, em_tensors out) {
+  em_tensor_list views = {NULL, 0};
+  return copies_into("unbind_copy_int_out", em_call_unbind_int(self, dim, &views), &views, out);
+}
+em_status c_split_with_sizes_copy_out(em_tensor *self, em_ints sizes, int64_t dim, em_tensors out) {
+  em_tensor_list views = {NULL, 0};
+  return copies_into("split_with_sizes_copy_out", em_call_split_with_sizes(self, sizes, dim, &views), &views, out);
+}
+
 // ---- unsafe pieces: windows that autograd takes for fresh tensors, so that they may be written
 static em_status apart(em_status made, em_tensor_list *out) {
   if (made != EM_OK) return made;

@@ -109,3 +109,55 @@ def test_quantiles_of_nan():
     assert torch.isnan(got[:, 0]).all().item() and got[:, 1].tolist() == [4.0, 9.0] and got.stride() == (1, 2)
     assert torch.nanquantile(x, 0.5, dim=1).tolist() == [2.0, 4.0] and torch.quantile(x, torch.tensor([0.1]), keepdim=True).shape == (1,
         1, 1)
+
+
+def test_results_given_in_out_keep_their_layout():
+    a = make(2, 3, 3)
+    spd = a @ adjoint(a) + torch.eye(3, dtype=a.dtype)
+    b = make(2, 3, 2)
+    for fn, args in ((L.inv_ex, (a,)), (L.cholesky_ex, (spd,)), (L.lu_factor, (a,)), (L.lu_factor_ex, (a,)), (L.solve_ex, (a, b)),
+                     (L.eigh, (spd,)), (torch.svd, (a,)), (L.qr, (a,)), (L.svd, (a,))):
+        want = fn(*args)
+        outs = tuple(torch.empty(0, dtype=t.dtype) for t in want)
+        fn(*args, out=outs)
+        for t, o in zip(want, outs):
+            assert torch.equal(t, o) and t.stride() == o.stride(), fn
+    for fn, args in ((L.inv, (a,)), (L.cholesky, (spd,)), (L.solve, (a, b))):
+        o = torch.empty(0, dtype=a.dtype)
+        assert fn(*args, out=o) is o and torch.equal(o, fn(*args)) and o.stride()[-2:] == (1, 3)
+    o = torch.empty((), dtype=a.dtype)
+    torch.norm(a[0], "nuc", out=o)
+    assert close(o, L.svdvals(a[0]).sum())
+
+
+def test_solutions_lie_by_columns():
+    a = make(2, 3, 3)
+    assert L.solve(a, make(2, 3)).stride() == (1, 2) and L.solve(a, make(2, 3, 1)).stride() == (3, 1, 3)
+    up = torch.triu(a) + 3 * torch.eye(3, dtype=a.dtype)
+    x = L.solve_triangular(up, make(4, 3), upper=True, left=False)
+    assert x.stride() == (12, 1, 4) and close(x @ up, make(4, 3).expand(2, 4, 3))
+
+
+def test_the_zeroth_power_has_a_gradient_of_zero():
+    a = make(3, 3).requires_grad_()
+    p = torch.matrix_power(a, 0)
+    assert torch.equal(p, torch.eye(3, dtype=a.dtype)) and p.requires_grad
+    p.sum().backward()
+    assert not a.grad.any()
+
+
+def test_lu_factor_refuses_with_a_plain_error():
+    with pytest.raises(RuntimeError, match=r"torch.linalg.lu_factor: U\[1,1\] is zero") as e:
+        L.lu_factor(torch.zeros(2, 2))
+    assert type(e.value) is RuntimeError
+    with pytest.raises(RuntimeError, match=r"torch.linalg.lu_factor_ex: \(Batch element 1\): U\[2,2\] is zero"):
+        L.lu_factor_ex(torch.stack([torch.eye(2), torch.ones(2, 2)]), check_errors=True)
+
+
+def test_singular_values_that_are_equal_have_a_gradient():
+    a = torch.eye(3, dtype=torch.float64, requires_grad=True)
+    L.svdvals(a).sum().backward()
+    assert close(a.grad, torch.eye(3, dtype=torch.float64))
+    b = torch.ones(2, 3, dtype=torch.float64, requires_grad=True)  # one singular value is 0
+    L.svdvals(b)[0].backward()
+    assert close(b.grad, torch.full((2, 3), 6 ** -0.5, dtype=torch.float64))

@@ -219,3 +219,9 @@ def test_lazy_norms_become_their_layers():
     layer = nn.LazyInstanceNorm1d(affine=True, track_running_stats=True)
     layer(torch.randn(2, 5, 4))
     assert type(layer) is nn.InstanceNorm1d and list(layer.state_dict())[:3] == ["weight", "bias", "running_mean"]
+
+
+def test_gradient_of_binary_cross_entropy_near_one():
+    x = torch.tensor([1 - 2.0 ** -20], requires_grad=True)
+    torch.nn.functional.binary_cross_entropy(x, torch.tensor([0.0])).backward()
+    assert x.grad.item() == 2.0 ** 20  # x / (x (1 - x)): 1 - x is exact, x - x x is not

@@ -154,3 +154,14 @@ def test_no_derivative():
         torch.floor_divide(x, 2.0).sum().backward()
     with pytest.raises(NotImplementedError, match="the derivative for 'igamma: input' is not implemented."):
         torch.igamma(x, torch.ones(2)).sum().backward()
+
+
+def test_gradient_of_logaddexp_at_infinity_and_in_bfloat16():
+    for fn in (torch.logaddexp, torch.logaddexp2):
+        x = torch.tensor([inf, 0.0, -inf, 1000.0], requires_grad=True)
+        y = torch.tensor([0.0, inf, 0.0, 0.0], requires_grad=True)
+        fn(x, y).sum().backward()
+        assert x.grad.tolist() == [1, 0, 0, 1] and y.grad.tolist() == [0, 1, 1, 0]
+    x = torch.tensor([100.25], dtype=torch.bfloat16, requires_grad=True)  # the result rounds to 101: exp(x - result) would be 0.47
+    torch.logaddexp(x, x.detach()).backward()
+    assert x.grad.item() == 0.5

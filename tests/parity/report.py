@@ -11,7 +11,10 @@ import codec
 
 
 class Ledger:
-    """Known differences: entries {op, dtype, kind, pattern, reason}; globs, and a regular expression for the detail."""
+    """Known differences: entries {op, dtype, kind, pattern, within, reason}: globs (op may be a list of them), a regular
+    expression for the detail, and how many times PyTorch's largest error Ember's may be (both against double precision)."""
+
+    FIELDS = {"op", "dtype", "kind", "pattern", "within", "reason"}
 
     def __init__(self, path):
         import yaml  # here, so that the workers need numpy only
@@ -21,20 +24,32 @@ class Ledger:
             with open(path) as f:
                 self.entries = yaml.safe_load(f) or []
         for k, e in enumerate(self.entries):
-            if not isinstance(e, dict) or set(e) - {"op", "dtype", "kind", "pattern", "reason"} or not e.get("reason"):
-                raise SystemExit(f"{path}: entry {k + 1}: needs op, kind and reason; may have dtype and pattern")
+            if not isinstance(e, dict) or set(e) - self.FIELDS or not e.get("reason"):
+                raise SystemExit(f"{path}: entry {k + 1}: needs op, kind and reason; may have dtype, pattern and within")
             e["used"] = 0
 
     def match(self, op, dtype, kind, detail):
         for e in self.entries:
             if (
-                fnmatch.fnmatchcase(op, e.get("op", "*"))
+                any(fnmatch.fnmatchcase(op, g) for g in names(e))
                 and fnmatch.fnmatchcase(dtype, e.get("dtype", "*"))
                 and fnmatch.fnmatchcase(kind, e.get("kind", "*"))
                 and re.search(e.get("pattern", ""), detail)
+                and ("within" not in e or errors_ratio(detail) <= e["within"])
             ):
                 return e
         return None
+
+
+def names(entry):
+    """Its globs of operators: `op` is one, or a list."""
+    op = entry.get("op", "*")
+    return op if isinstance(op, list) else [op]
+
+
+def errors_ratio(detail):
+    m = re.search("; largest error ([^ ]+) times PyTorch's", detail)
+    return float(m.group(1)) if m else float("inf")
 
 
 def table(job, ledger, args):
@@ -55,6 +70,7 @@ def table(job, ledger, args):
     }
     skipped = collections.Counter(why for _, why in data["skipped"])
     t["skipped"] = dict(skipped)
+    t["notes"]["nearer"] = len(job.nearer)
     for i, rec in enumerate(data["records"]):
         if args.dtype and rec["dtype"] not in args.dtype or args.sample and i not in args.sample:
             continue
@@ -125,6 +141,11 @@ def notes_line(tables):
         a, b = c[name + " alike"], c[name + " differs"]
         if a + b:
             out.append(f"{words}: {a} of {a + b}")
+    if c["nearer"]:
+        out.append(
+            f"passed though a value is outside torch.testing's tolerance, as it is no farther from the result in double "
+            f"precision than PyTorch's: {c['nearer']} samples"
+        )
     return "; ".join(out)
 
 
@@ -185,7 +206,7 @@ def write_page(path, tables, ledger):
     lines += ["", "## The ledger: known differences", ""]
     for e in ledger.entries:
         lines.append(
-            f"- `{e.get('op', '*')}` {e.get('dtype', '*')}, {e.get('kind', '*')}: {e['reason']} ({e['used']} samples)"
+            f"- `{' '.join(names(e))}` {e.get('dtype', '*')}, {e.get('kind', '*')}: {e['reason']} ({e['used']} samples)"
         )
     if not ledger.entries:
         lines.append("None.")

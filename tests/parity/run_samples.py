@@ -17,6 +17,7 @@ import queue
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -39,18 +40,18 @@ def worker(args):
     from compare import compare, notes
     from runner import observe
 
+    reference = {}
+    if args.reference:
+        with open(args.reference, "rb") as f:
+            reference = pickle.load(f)
     for i in range(args.start, len(records)):
         rec = records[i]
         if args.dtype and rec["dtype"] not in args.dtype or args.sample and i not in args.sample:
             continue
         wire.write(json.dumps({"start": i}) + "\n")
         got = observe(T, rec)
-        wire.write(
-            json.dumps(
-                {"end": i, "failures": compare(rec, rec["expected"], got), "notes": notes(rec, rec["expected"], got)}
-            )
-            + "\n"
-        )
+        failures = compare(rec, rec["expected"], got, reference.get(i))
+        wire.write(json.dumps({"end": i, "failures": failures, "notes": notes(rec, rec["expected"], got)}) + "\n")
 
 
 # ---- driver
@@ -59,6 +60,7 @@ class Job:
 
     def __init__(self, name, path, args):
         self.name, self.path, self.args, self.results, self.broken = name, path, args, {}, ""
+        self.only, self.reference, self.nearer = args.sample, "", set()
 
     def command(self, start):
         c = [
@@ -73,9 +75,24 @@ class Job:
         ]
         for d in self.args.dtype:
             c += ["--dtype", d]
-        for i in self.args.sample:
+        for i in self.only:
             c += ["--sample", str(i)]
-        return c
+        return c + (["--reference", self.reference] if self.reference else [])
+
+    def doubtful(self):
+        """{sample: forms} whose values differ: the oracle is asked for them in double precision."""
+        out = {}
+        for i, r in self.results.items():
+            forms = sorted({k.rpartition(":")[0] for k, _ in r["failures"] if k.endswith(":value")})
+            if forms:
+                out[i] = forms
+        return out
+
+    def again(self, reference):
+        """The doubtful samples once more, beside the results in double precision; those that pass now are `nearer`."""
+        self.only, self.reference = list(self.doubtful()), reference
+        self.run()
+        self.nearer = {i for i in self.only if not self.results[i]["failures"]}
 
     def run(self):
         start = 0
@@ -162,6 +179,20 @@ def oracle_files(args):
     return dict(line.split("\t") for line in r.stdout.splitlines() if "\t" in line)
 
 
+def second_look(jobs, args):
+    """Where values differ: asks the oracle for them in double precision and compares again (compare.py says how)."""
+    with tempfile.TemporaryDirectory() as folder:
+        doubtful = [(j, d, os.path.join(folder, f"{k}.pkl")) for k, j in enumerate(jobs) if (d := j.doubtful())]
+        todo = [{"samples": j.path, "out": out, "forms": d} for j, d, out in doubtful]
+        if not todo:
+            return
+        with open(os.path.join(folder, "jobs.json"), "w") as f:
+            json.dump(todo, f)
+        subprocess.run([args.oracle, os.path.join(HERE, "reference.py"), f.name], check=True)
+        for j, _, out in doubtful:
+            j.again(out)
+
+
 def run_jobs(jobs, n):
     todo = queue.Queue()
     for j in jobs:
@@ -227,6 +258,7 @@ def arguments():
     ap.add_argument("--min", type=float, default=0.0, help="exit with 1 below this percentage of passed samples")
     ap.add_argument("-v", "--verbose", action="store_true", help="with each failure a line of Python that shows it")
     ap.add_argument("--worker", default="", help=argparse.SUPPRESS)
+    ap.add_argument("--reference", default="", help=argparse.SUPPRESS)
     ap.add_argument("--start", type=int, default=0, help=argparse.SUPPRESS)
     return ap.parse_args()
 
@@ -246,6 +278,7 @@ def main():
         sys.exit(f"parity: not in ops.txt: {' '.join(unknown)}")
     jobs = [Job(name, path, args) for name, path in files.items()]
     run_jobs(jobs, args.jobs)
+    second_look(jobs, args)
     ledger = report.Ledger(os.path.join(HERE, "ledger.yaml"))
     tables = [report.table(j, ledger, args) for j in jobs]
     os.makedirs(os.path.join(ROOT, "out"), exist_ok=True)

@@ -17,6 +17,7 @@ pytest.importorskip("yaml", reason="the ledger is YAML")
 
 import codec  # noqa: E402
 import compare  # noqa: E402
+import reference  # noqa: E402
 import report  # noqa: E402
 import run_samples  # noqa: E402
 
@@ -117,6 +118,59 @@ def test_gradients_inputs_and_results_in_lists():
     assert kinds(ok(tensor([1]), modified=[]), ok(tensor([1]), modified=[0])) == ["call:modified"]
 
 
+def beside(want, got, wide, flags=(), dtype="float32", form="call"):
+    """Failures of one tensor beside the result in double precision."""
+    rec, twin = {"forms": [form], "flags": flags}, {form: ok(tensor(wide, reference.WIDE[dtype]))}
+    return compare.compare(rec, {form: ok(tensor(want, dtype))}, {form: ok(tensor(got, dtype))}, twin)
+
+
+def test_who_is_nearer_to_double_precision():
+    assert beside([1, 2.5], [1, 2.1], [1, 2.0]) == []
+    [(kind, detail)] = beside([1, 2.25], [1, 2.5], [1, 2.0])
+    assert kind == "call:value" and detail.endswith("(1 of 2); largest error 2 times PyTorch's")
+    assert report.errors_ratio(detail) == 2.0
+    one = np.float32(2**24)  # a unit in the last place is 2 here
+    assert beside([one], [one + 2], [2.0**24]) == [] and beside([1e-3], [0.0], [0.0]) == []
+    assert beside([2.5], [2.1], [2.0], ("exact",))[0][1].endswith("(1 of 1)"), "bits must agree: nobody is asked"
+    assert beside([2 + 2j, 0], [2 + 1.5j, 0], [2 + 1j, 0], dtype="complex64") == []
+    assert beside([2 + 2j], [2.5 + 1j], [2 + 1j], dtype="complex64")[0][0] == "call:value"
+
+
+def test_infinities_and_nan_excuse_nothing():
+    assert beside([np.inf], [3.0], [3.0]) == [] and beside([np.nan], [np.inf], [np.inf]) == []
+    for want, got in ((np.inf, 4.0), (np.nan, 4.0), (1.0, np.nan), (1.0, np.inf)):
+        [(_, detail)] = beside([want, 1], [got, 1], [3.0, 1])
+        assert report.errors_ratio(detail) == np.inf
+
+
+def test_an_out_form_that_agrees_with_the_call_says_so():
+    rec, call = {"forms": ["call", "out:same"], "flags": ()}, ok(tensor([1, 2]))
+    expected = {"call": call, "out:same": ok(("list", [tensor([0, 0])]))}
+    for values, agrees in (([1, 2], True), ([1, 3], False)):
+        [(kind, detail)] = compare.compare(rec, expected, {"call": call, "out:same": ok(("list", [tensor(values)]))})
+        assert kind == "out:same:value" and detail.endswith("; equal to PyTorch's call without out=") == agrees
+
+
+def test_a_call_is_widened_with_all_that_belongs_to_it():
+    window, shape = ("in", 0, "float32", (2,), (1,), 1, True), (3,)
+    rec = {
+        "flags": (),
+        "args": [window, ("list", [("in", 1, "int64", (1,), (1,), 0, False)])],
+        "kwargs": [("dtype", ("dtype", "bfloat16"))],
+        "storages": [np.arange(3, dtype="f4").tobytes(), np.arange(1).tobytes()],
+        "cotangents": {"grad": [("complex64", shape, np.ones(3, "c8").tobytes())]},
+        "out_meta": [("float32", shape, (1,)), ("bool", shape, (1,))],
+    }
+    t = reference.twin(rec)
+    assert t["args"][0] == ("in", 0, "float64", (2,), (1,), 1, True) and t["args"][1] == rec["args"][1]
+    assert t["kwargs"] == [("dtype", ("dtype", "float64"))]
+    assert t["storages"] == [np.arange(3.0).tobytes(), np.arange(1).tobytes()]
+    assert t["cotangents"] == {"grad": [("complex128", shape, np.ones(3, "c16").tobytes())]}
+    assert t["out_meta"] == [("float64", shape, (1,)), ("bool", shape, (1,))]
+    assert reference.twin({**rec, "flags": ("seed",)}) is None and reference.twin({**rec, "code": "r = 1"}) is None
+    assert reference.twin({**rec, "args": [window, ("in", 0, "int64", (1,), (1,), 0, False)]}) is None
+
+
 def test_input_layouts_are_rebuilt_exactly():
     class T:  # the little of a module that Inputs needs, over numpy
         class Tensor:
@@ -207,6 +261,12 @@ def test_the_ledger_counts_what_it_names_and_nothing_else(tmp_path):
     ledger = report.Ledger(str(path))
     t = report.table(j, ledger, args)
     assert (t["ledger"], t["failed"], ledger.entries[0]["used"]) == (1, 1, 1)
+    path.write_text("- {op: 'own.*', within: 2, reason: the order of a sum}\n")
+    match = report.Ledger(str(path)).match
+    detail = "element (0,) expected 1.0 got 2.0 (1 of 2); largest error {} times PyTorch's"
+    assert match("own.x", "f32", "call:value", detail.format("1.5"))
+    for other in (detail.format("2.5"), detail.format("inf"), "element (0,) expected 1.0 got 2.0 (1 of 2)"):
+        assert not match("own.x", "f32", "call:value", other)
     path.write_text("- {op: 'own.*', kind: 'call:value'}\n")
     with pytest.raises(SystemExit):  # an entry without a reason is none
         report.Ledger(str(path))

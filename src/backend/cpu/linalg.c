@@ -159,9 +159,12 @@ em_status n_linalg_lu_factor_ex(uint64_t ks, em_tensor *A, bool pivot, bool chec
     j.pivots = pivots;
     j.info = info;
     EM_TRY(each(&j, batches(A)));
-    if (check_errors)
-      EM_TRY(raise_errors(info, "torch.linalg.lu_factor",
-                                   "U[%d] is zero and using it on lu_solve would result in a division by zero."));
+    char where[64];
+    int code;
+    if (check_errors && failed(info, where, sizeof where, &code))
+      EM_FAIL(EM_ERR_RUNTIME, "torch.linalg.lu_factor_ex: %sU[%d,%d] is zero and using it on lu_solve would result in a division by "
+              "zero. If you still want to perform the factorization, consider calling linalg.lu(A, pivot) or "
+              "linalg.lu_factor_ex(A, pivot)", where, code, code);
   }
   *out0 = lu;
   *out1 = pivots;
@@ -319,7 +322,7 @@ em_status n_linalg_solve_triangular(uint64_t ks, em_tensor *self, em_tensor *B, 
   for (int d = 0; d < batch.ndim; d++) batch.sizes[d] = B->sizes[d];
   EM_PASS(em_shape_broadcast(&batch, self->ndim - 2, self->sizes));
   em_status st = EM_OK;
-  em_tensor *a = NULL, *x = NULL;
+  em_tensor *a = NULL, *x = NULL, *by_columns = NULL;
   EM_TRY(new_matrices(self, batch.ndim, batch.sizes, j.n, j.n, self->dtype, true, &a));
   EM_TRY(new_matrices(self, batch.ndim, batch.sizes, B->sizes[B->ndim - 2], B->sizes[B->ndim - 1], self->dtype, left, &x));
   if (!is_meta(self)) {
@@ -331,10 +334,18 @@ em_status n_linalg_solve_triangular(uint64_t ks, em_tensor *self, em_tensor *B, 
     j.b = x;
     EM_TRY(each(&j, batches(x)));
   }
+  if (!left) {  // solved by rows, given by columns
+    EM_TRY(new_matrices(self, batch.ndim, batch.sizes, B->sizes[B->ndim - 2], B->sizes[B->ndim - 1], self->dtype, true, &by_columns));
+    if (!is_meta(self)) EM_TRY(em_copy_into(by_columns, x));
+    em_tensor *rows = x;
+    x = by_columns;
+    by_columns = rows;
+  }
   *out = x;
   x = NULL;
 fail:
   em_tensor_release(a);
+  em_tensor_release(by_columns);
   em_tensor_release(x);
   return st;
 }
