@@ -119,6 +119,19 @@ em_status formula_slogdet(em_tensor *grad_sign, em_tensor *grad_log, em_tensor *
 
 // ---- QR ---------------------------------------------------------------------------------------------------------------------
 
+// The diagonal of a complex *t, a triangle and its adjoint, made real.
+static em_status hermitian(em_tensor **t) {
+  if (!em_dtype_is_complex((*t)->dtype)) return EM_OK;
+  OWN turned = NULL;
+  OWN twice = NULL;
+  em_tensor *half;
+  EM_PASS(formula_adjoint(*t, &turned));
+  EM_PASS(plus(*t, turned, 1, &twice));
+  EM_PASS(em_call_mul_Scalar(twice, em_scalar_double(0.5), &half));
+  em_tensor_release(*t);
+  *t = half;
+  return EM_OK;
+}
 // (gQ + Q S) R'^-1 with M = R gR' - gQ' Q and S its lower triangle, mirrored.
 em_status formula_qr(em_tensor *grad_q, em_tensor *grad_r, em_tensor *Q, em_tensor *R, const char *mode, em_tensor **out) {
   if (strcmp(mode, "r") == 0)
@@ -146,6 +159,7 @@ em_status formula_qr(em_tensor *grad_q, em_tensor *grad_r, em_tensor *Q, em_tens
   EM_PASS(em_call_tril(M, -1, &strict));
   EM_PASS(formula_adjoint(strict, &mirrored));
   EM_PASS(plus(low, mirrored, 1, &S));
+  EM_PASS(hermitian(&S));
   EM_PASS(matmul(Q, S, &spread));
   EM_PASS(plus(grad_q, spread, 1, &whole));
   EM_PASS(formula_adjoint(R, &t));

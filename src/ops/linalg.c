@@ -51,7 +51,7 @@ static em_status vectors_of(em_tensor *x, bool by_columns, em_tensor **out) {
   em_tensor *v = NULL, *turned = NULL, *dense = NULL;
   EM_TRY(em_call_squeeze_dim(x, -1, &v));
   EM_TRY(t_(v, &turned));
-  EM_TRY(em_call_contiguous(turned, EM_FORMAT_CONTIGUOUS, &dense));
+  EM_TRY(em_call_clone(turned, EM_FORMAT_CONTIGUOUS, &dense));
   EM_TRY(t_(dense, out));
 fail:
   em_tensor_release(v);
@@ -266,7 +266,7 @@ fail:
 static em_status zeroth_power(em_tensor *t, em_tensor **out) {
   em_tensor *eye = NULL, *copy = NULL;
   em_status st = identity_like(t, &eye);
-  if (st == EM_OK) st = em_call_clone(t, EM_FORMAT_NONE, &copy);
+  if (st == EM_OK) st = em_call_clone(t, EM_FORMAT_CONTIGUOUS, &copy);
   if (st == EM_OK) st = em_call_copy_(copy, eye, false);
   em_tensor_release(eye);
   if (st != EM_OK) em_tensor_release(copy);

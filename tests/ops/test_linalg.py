@@ -161,3 +161,19 @@ def test_singular_values_that_are_equal_have_a_gradient():
     b = torch.ones(2, 3, dtype=torch.float64, requires_grad=True)  # one singular value is 0
     L.svdvals(b)[0].backward()
     assert close(b.grad, torch.full((2, 3), 6 ** -0.5, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (4, 2), (1, 1)])
+def test_gradient_of_complex_qr_is_the_slope(shape):
+    torch.manual_seed(7)
+    a, d = (torch.randn(*shape, dtype=torch.complex128) for _ in range(2))
+    q, r = (torch.randn_like(t) for t in L.qr(a))
+
+    def loss(t):
+        Q, R = L.qr(t)
+        return torch.view_as_real(Q * q).select(-1, 0).sum() + torch.view_as_real(R * r).select(-1, 0).sum()
+
+    x = a.clone().requires_grad_()
+    loss(x).backward()
+    slope = (loss(a + 1e-6 * d) - loss(a - 1e-6 * d)).item() / 2e-6
+    assert abs(torch.view_as_real(x.grad.conj() * d).select(-1, 0).sum().item() - slope) < 1e-6 * (1 + abs(slope))
