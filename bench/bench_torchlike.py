@@ -77,7 +77,9 @@ def page(found, options):
             "Written by `make bench` (bench/bench_torchlike.py); change the tool, not this page.", "",
             f"Machine: {cpu}, one thread, pinned to one processor. Each section ran as a process of PyTorch, then of Ember, "
             f"{options.rounds} times in turn; the figures are medians of the rounds' medians. Ratio: Ember's time over "
-            "PyTorch's (for rates, the inverse), so below 1 Ember is faster. Target: the largest ratio that we accept.", "",
+            "PyTorch's (for rates, the inverse), so below 1 Ember is faster. Target: the largest ratio that we accept. "
+            f"Load average of the last 15 minutes at the end: {os.getloadavg()[2]:.1f} on {os.cpu_count()} processors (busy: "
+            "compare columns, not pages). The empty loop is the interpreter's, and shows the noise.", "",
             "| what | PyTorch | Ember | unit | ratio | target |  |", "| --- | ---: | ---: | --- | ---: | ---: | --- |"]
     for name, theirs, ours, unit, ratio, target, error in lines(found):
         verdict = "; ".join(f"{m}: {e}" for m, e in error.items()) if error else "" if ratio is None or ratio <= target else "above"
