@@ -30,7 +30,7 @@ export PATH := $(VENV)/bin:$(PATH)
 export CCACHE_NOHASHDIR := 1
 export EMBER_BUILD := $(CURDIR)/$(BUILD)
 
-.PHONY: all venv test demo bench bench-overhead bench-pointwise same-run coverage proofs parity lint format asan fault fuzz fuzz-files gen-diff new-op wheel sdist abi portability clean help
+.PHONY: all venv test demo bench bench-overhead bench-pointwise same-run coverage docs-ops proofs parity lint format asan fault fuzz fuzz-files gen-diff new-op wheel sdist abi portability clean help
 
 all: $(BUILD)/build.ninja  ## build (sets .venv up once)
 	@$(NINJA) -C $(BUILD)
@@ -73,6 +73,9 @@ bench-overhead: all  ## fixed cost of a call, beside PyTorch (EMBER_ORACLE: a Py
 
 same-run: all $(VENV)/.ember-demo  ## the examples on PyTorch and on Ember: losses compared step by step
 	@$(PY) tools/same_run.py $(ARGS)
+
+docs-ops: venv  ## the reference of operators, from the rows into docs/ops (not under version control)
+	@$(PY) tools/docs_ops.py $(ARGS)
 
 coverage: all  ## PyTorch's public names by namespace and tier: which exist, which are tested
 	@$(PY) tools/coverage.py $(ARGS)

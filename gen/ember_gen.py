@@ -14,7 +14,7 @@ import emit_tables  # noqa: E402
 from rows import RowError, load_rows  # noqa: E402
 
 # Emitters with kernels or layers of their own: emit(rows, ops_dir) -> ({file name: text}, {(op.cname, key): function}).
-PLUGINS = ("emit_pointwise", "emit_reduction", "emit_autograd", "emit_api")
+PLUGINS = ("emit_pointwise", "emit_reduction", "emit_autograd", "emit_api", "emit_stubs")
 
 
 def generate(ops_dir):

@@ -3,6 +3,9 @@
 The bridge's table-driven parser works from em_operator's argument tables; this file gives it, for each Python name, the
 overloads in PyTorch's order and the places (function, method, ember._C._nn, _linalg, _special, _fft).
 """
+import json
+
+import emit_stubs
 from emit_ops import head
 
 WHERE = {"function": 1, "method": 2, "nn": 4, "linalg": 8, "special": 16, "fft": 32}
@@ -45,7 +48,8 @@ def collect(rows):
 def emit(rows):
     names = collect(rows)
     c = [head("emit_python.py"), '#include "gen_python.h"\n#include "gen_ops.h"\n']
-    table = []
+    table, docs = [], {}
+    emit_stubs.learn(rows)
     for (name, bit), ops in sorted(names.items()):
         # Tensor overloads come before Scalar ones, out= forms directly after
         # their functional form (PyTorch's order of trial)
@@ -54,7 +58,10 @@ def emit(rows):
     ", ".join(
         f"&em_opr_{o.cname}" for o in ops) +
          "};")
-        table.append(f'  {{"{name}", overloads_{name}_{bit}, {len(ops)}, {bit}}},')
+        doc = docs.setdefault("\n".join(emit_stubs.describe(name, ops)), f"doc_{name}_{bit}")
+        if doc == f"doc_{name}_{bit}":
+            c.append(f"static const char {doc}[] = {json.dumps(list(docs)[-1])};")
+        table.append(f'  {{"{name}", overloads_{name}_{bit}, {len(ops)}, {bit}, {doc}}},')
     c.append("const em_py_function em_py_functions[] = {\n" + "\n".join(table) + "\n};")
     c.append(f"const size_t em_py_function_count = {len(table)};\n")
     h = (head("emit_python.py") + "#ifndef EMBER_GEN_PYTHON_H\n#define EMBER_GEN_PYTHON_H\n"
@@ -62,6 +69,7 @@ def emit(rows):
          "// One Python-visible name in one place: 1 function of the module, 2 method of Tensor,\n"
          "// 4, 8, 16, 32 function of _C._nn, _linalg, _special, _fft.\n"
          "typedef struct em_py_function {\n  const char *name;\n  em_operator *const *overloads;  // in the order in which they are tried\n"
-         "  int n;\n  int where;\n} em_py_function;\nextern const em_py_function em_py_functions[];\n"
+         "  int n;\n  int where;\n  const char *doc;  // what help() shows\n} em_py_function;\n"
+         "extern const em_py_function em_py_functions[];\n"
          "extern const size_t em_py_function_count;\n#endif\n")
     return {"gen_python.c": "\n".join(c), "gen_python.h": h}

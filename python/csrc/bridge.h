@@ -161,6 +161,17 @@ typedef struct em_py_callable {
   uint8_t unary_kind, binary_kind;    // EM_FAST_*
   const em_operator *unary, *binary;  // overloads for calls with one and two plain tensors
 } em_py_callable;
+// What the parser did last, for ember.fall (fall_py.c): filled only while `wanted`.
+typedef struct em_py_parse_trace {
+  bool wanted, fresh;
+  const char *name;  // as Python called it
+  int tried, count;  // the signature that fitted, of how many
+  char refused[1024];  // what the earlier ones said, a line each
+} em_py_parse_trace;
+extern em_py_parse_trace em_priv_py_parse_trace;
+int em_py_fall_init(PyObject *module);     // fall_py.c
+int em_py_lights_init(PyObject *module);   // lights_py.c
+PyObject *em_py_operator_object(const em_operator *op);  // dispatch_py.c: the one object of an overload
 int em_py_signatures(em_py_callable *c);  // fills sigs
 PyObject *em_py_call(em_py_callable *c, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
 PyObject *em_py_call_operator(const em_operator *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);

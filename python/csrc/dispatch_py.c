@@ -29,6 +29,7 @@ static PyObject *op_wrap(const em_operator *op) {
   Py_XDECREF(key);
   return o;
 }
+PyObject *em_py_operator_object(const em_operator *op) { return op_wrap(op); }
 static PyObject *overload_text(const em_operator *op) {
   return PyUnicode_FromString(op->overload[0] ? op->overload : "default");
 }

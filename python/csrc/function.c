@@ -222,7 +222,7 @@ static int place(size_t i) {
   const em_py_function *fn = callables[i].fn;
   PyMethodDef *d = &definitions[i];
   *d = (PyMethodDef){fn->name, (PyCFunction)(void *)entries[i], METH_FASTCALL | METH_KEYWORDS,
-                     fn->overloads[0]->schema};
+                     fn->doc};
   PyObject *o;
   int bad;
   if (fn->where == EM_PY_METHOD) {

@@ -279,6 +279,36 @@ static int check_out_dtype(em_py_signature *s, const em_value *values, PyObject 
 }
 
 // ---------------------------------------------------------------- the call
+em_py_parse_trace em_priv_py_parse_trace;
+static void trace_parse(em_py_callable *c, int fitted, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+  em_py_parse_trace *t = &em_priv_py_parse_trace;
+  em_value values[EM_PY_MAX_ARGS];
+  em_py_frame frame;
+  PyObject *out = NULL;
+  bool requires_grad;
+  t->fresh = true;
+  t->name = c->fn->name;
+  t->tried = fitted;
+  t->count = c->nsigs;
+  t->refused[0] = 0;
+  for (int i = 0; i < fitted; i++) {  // once more, for the words
+    em_py_frame_init(&frame);
+    PyObject *type, *value, *traceback;
+    (void)em_py_try(c, c->sigs[i], self, args, nargs, kwnames, true, &frame, values, &out, &requires_grad);
+    em_py_frame_clear(&frame);
+    PyErr_Fetch(&type, &value, &traceback);
+    PyObject *text = value == NULL ? NULL : PyObject_Str(value);
+    const char *words = text == NULL ? NULL : PyUnicode_AsUTF8(text);
+    size_t at = strlen(t->refused);
+    snprintf(t->refused + at, sizeof t->refused - at, "%s%s: %s", at ? "\n" : "", c->sigs[i]->op->full, words == NULL ? "" : words);
+    PyErr_Clear();
+    Py_XDECREF(text);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+  }
+}
+
 static PyObject *call_parsed(em_py_callable *c, PyObject *self, PyObject *const *args, Py_ssize_t nargs,
                              PyObject *kwnames) {
   em_py_frame frame;
@@ -297,6 +327,7 @@ static PyObject *call_parsed(em_py_callable *c, PyObject *self, PyObject *const 
     result = em_py_no_match(c, self, args, nargs, kwnames);
   } else if (matched > 0) {
     em_py_signature *s = c->sigs[i];
+    if (EM_UNLIKELY(em_priv_py_parse_trace.wanted)) trace_parse(c, i, self, args, nargs, kwnames);
     if (s->device_slot >= 0 && values[s->device_slot].tag == EM_TAG_NONE && em_device_given(em_py_default_device()) &&
         out == NULL) {
       values[s->device_slot].device = em_py_default_device();

@@ -1,6 +1,7 @@
 """Ember: PyTorch's machine, written in C. `import ember as torch` and programs run as they are."""
 
 import importlib as _importlib
+import os as _os
 import sys as _sys
 
 from . import _C
@@ -10,6 +11,10 @@ from .version import __version__
 # Where PyPI's math libraries lie; they are opened at first use (EMBER_LOG=libs tells).
 for _name in [p for p in _sys.path if p.endswith(("site-packages", "dist-packages"))] + [_sys.prefix + "/lib"]:
     _C._add_library_folder(_name)
+
+if any(_name.startswith("EMBER_") for _name in _os.environ):
+    from . import _env
+    _env.check()
 
 # Names that `import *` leaves out, and functions of the operator table.
 _functions = {name: getattr(_C._VariableFunctions, name) for name in dir(_C._VariableFunctions)
@@ -41,10 +46,12 @@ _LAZY = {
     "compiler",
     "cpu",
     "cuda",
+    "debug",
     "distributed",
     "distributions",
     "fft",
     "func",
+    "info",
     "io",
     "jit",
     "library",
@@ -72,6 +79,8 @@ _LAZY = {
 _FROM = {  # name: the module that has it
     "as_torch": "_as_torch",
     "compile": "_dynamo.eval_frame",
+    "fall": "debug",
+    "graph": "debug",
     "_assert": "_defaults",
     "are_deterministic_algorithms_enabled": "_defaults",
     "get_default_device": "_defaults",

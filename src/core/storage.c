@@ -5,6 +5,8 @@
 
 _Static_assert(sizeof(em_storage) == 64, "the bytes after an inline header must stay 64-byte aligned");
 
+void (*em_priv_storage_watch)(em_storage *s, bool made);
+
 static void header_init(em_storage *s, em_device device, size_t nbytes) {
   atomic_init(&s->rc, 1);
   s->device = device;
@@ -30,6 +32,7 @@ em_status em_storage_new(size_t nbytes, em_device device, em_storage **out) {
   s->flags = EM_STORAGE_INLINE;
   s->capacity = capacity;
   s->data = meta || nbytes == 0 ? NULL : (char *)s + sizeof(em_storage);
+  if (EM_UNLIKELY(em_priv_storage_watch != NULL)) em_priv_storage_watch(s, true);
   *out = s;
   return EM_OK;
 }
@@ -44,6 +47,7 @@ em_status em_storage_wrap(void *data, size_t nbytes, em_device device, void (*de
   s->data = data;
   s->deleter = deleter;
   s->context = context;
+  if (EM_UNLIKELY(em_priv_storage_watch != NULL)) em_priv_storage_watch(s, true);
   *out = s;
   return EM_OK;
 }
@@ -54,6 +58,7 @@ static void free_header(em_storage *s, size_t block) {
 }
 void em_storage_free(em_storage *s) {
   size_t block = sizeof *s;
+  if (EM_UNLIKELY(em_priv_storage_watch != NULL)) em_priv_storage_watch(s, false);
   if (s->flags & EM_STORAGE_SHARED) block = em_priv_shared_header(s);
   if (s->flags & EM_STORAGE_INLINE) block = s->capacity;
   else if (s->deleter != NULL) s->deleter(s->context, s->data);

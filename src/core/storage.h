@@ -39,6 +39,8 @@ EM_PRIV void em_storage_free(em_storage *s);  // called when the count reached z
 // Grows or shrinks; contents up to the smaller size are kept. EM_ERR_RUNTIME "Trying to resize storage that is not
 // resizable".
 EM_PRIV em_status em_storage_resize(em_storage *s, size_t nbytes);
+// Hears of storages that are made and about to go (for the memory history of a host). NULL: nobody listens.
+EM_PRIV extern void (*em_priv_storage_watch)(em_storage *s, bool made);
 static inline em_storage *em_storage_retain(em_storage *s) { em_ref_inc(&s->rc); return s; }
 static inline void em_storage_release(em_storage *s) { if (s != NULL && em_ref_dec(&s->rc)) em_storage_free(s); }
 EM_PRIV em_status em_version_new(uint32_t value, em_version **out);

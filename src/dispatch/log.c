@@ -1,8 +1,11 @@
 // log.c: the lights of the dispatcher. Two boxed fallbacks that see every operator:
 //   EMBER_LOG=dispatch  at the Tracer key, above all layers: for each call the layers that it will pass, the kernel at
 //                       the bottom, and the bytes of its results; printed when the call is over, so its parts come first
+//   EMBER_LOG=kernels   what kernels note about the way they chose: which library or loop, and why others were refused
 //   EMBER_LOG=ops       at the Capture key, below autograd: the operators as a backend sees them, gradients included
 // Lines go to stderr, one a call, indented by depth (a composite's parts stand above it).
+#include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,9 +85,44 @@ static em_status trace_ops(const em_operator *op, uint64_t ks, void *context, co
   return em_redispatch_boxed(op, ks & EM_KEYS_BELOW(EM_KEY_Capture), args, rets);
 }
 
+// ---------------------------------------------------------------- notes
+bool em_priv_notes_wanted;
+static struct { char *text; size_t size; pthread_t owner; bool to_stderr; } notes;
+
+void em_log_notes_into(char *buffer, size_t size) {
+  notes.text = buffer;
+  notes.size = size;
+  notes.owner = pthread_self();
+  if (buffer != NULL) buffer[0] = 0;
+  em_priv_notes_wanted = buffer != NULL || notes.to_stderr;
+}
+void em_log_note(const char *format, ...) {
+  if (notes.to_stderr) {
+    char line[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    fprintf(stderr, "[kernels] %s\n", line);
+  }
+  if (notes.text == NULL || !pthread_equal(notes.owner, pthread_self())) return;
+  size_t at = strlen(notes.text);
+  if (at + 2 >= notes.size) return;
+  if (at > 0) notes.text[at++] = '\n';
+  va_list args;
+  va_start(args, format);
+  vsnprintf(notes.text + at, notes.size - at, format, args);
+  va_end(args);
+}
+
 em_status em_log_enable(const char *what, bool on) {
+  if (strcmp(what, "kernels") == 0) {
+    notes.to_stderr = on;
+    em_priv_notes_wanted = on || notes.text != NULL;
+    return EM_OK;
+  }
   int key = strcmp(what, "dispatch") == 0 ? EM_KEY_Tracer : strcmp(what, "ops") == 0 ? EM_KEY_Capture : -1;
-  if (key < 0) return em_fail(EM_ERR_VALUE, "EMBER_LOG: unknown subject '%s' (known: dispatch, ops, libs)", what);
+  if (key < 0) return em_fail(EM_ERR_VALUE, "EMBER_LOG: unknown subject '%s' (known: dispatch, ops, kernels, libs)", what);
   EM_PASS(em_dispatch_set_fallback(key, on ? (key == EM_KEY_Tracer ? trace_dispatch : trace_ops) : NULL, NULL, NULL,
                                    on ? "log" : NULL));
   if (on) em_priv_global_include |= EM_KEYBIT(key);

@@ -9,6 +9,7 @@
 #include "view_entry.h"
 #include "../core/threads.h"
 #include <string.h>
+#include "log.h"
 
 const uint8_t em_priv_cd_dtype[EM_CD_COUNT] = {EM_F32, EM_F64, EM_I64, EM_C64, EM_C128, EM_BOOL, EM_I32};
 
@@ -248,6 +249,22 @@ static bool lies_across(const pw_run *r, const em_iter *it, across_run *a) {
   return a->turned != 0 && (r->d->bcast >> bcast & 1);
 }
 
+// Why em_pw_fast1, em_pw_fast2 and their kin declined.
+static __attribute__((cold)) void note_plan(const em_pw_desc *d, const em_iter *it, em_tensor *const *in) {
+  const char *why = "the short path is not for this form";
+  for (int i = 0; i < d->nin; i++) {
+    if (in[i] == NULL) continue;
+    if (!(in[i]->flags & EM_T_CONTIGUOUS)) why = "an operand is not contiguous";
+    else if (in[i]->dtype != it->common && !(d->mask >> i & 1)) why = "operands are cast to a common dtype";
+    else if (in[i]->numel != it->numel) why = "an operand is broadcast";
+    else continue;
+    break;
+  }
+  if (it->numel > EM_PW_GRAIN) why = "many elements: worth threads";
+  em_log_note("iterator: %lld elements in %s, pieces of %d for up to %d threads (short path refused: %s)", (long long)it->numel,
+              em_dtype_name(it->common), EM_PW_GRAIN, em_threads_get(), why);
+}
+
 em_status em_pw_run(const em_pw_desc *d, uint32_t iter_flags, em_tensor *const *in, const em_scalar *attr,
                     em_tensor **outs) {
   em_iter it;
@@ -261,6 +278,7 @@ em_status em_pw_run(const em_pw_desc *d, uint32_t iter_flags, em_tensor *const *
   for (int i = 0; i < d->nattr; i++)
     if (d->promote_attr >> i & 1) em_iter_add_scalar(&it, attr[i]);
   EM_PASS(em_iter_build(&it, (em_promotion)d->promotion));
+  if (EM_UNLIKELY(em_priv_notes_wanted)) note_plan(d, &it, in);
   int slot = d->slot[it.common];
   if (slot == EM_CD_NONE)
     EM_FAIL(EM_ERR_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", d->kernel_name, em_dtype_scalar_name(it.common));

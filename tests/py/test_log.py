@@ -46,6 +46,14 @@ def test_ops_shows_the_operators_of_backward():
     assert "[dispatch]" not in said
 
 
+def test_kernels_say_how_they_chose():
+    status, said = run("kernels", "import ember\nember.ones(3, 4) @ ember.ones(4, 5)\nember.ones(2, 3) + ember.ones(3)")
+    assert status == 0
+    first, second = said.splitlines()
+    assert first == ("[kernels] Ember's blocks: 1 times (3 x 4)(4 x 5) (OpenBLAS refused: too small to be worth a library's call)")
+    assert second.startswith("[kernels] iterator: 6 elements in float32, ") and "(short path refused: an operand is broadcast)" in second
+
+
 def test_subjects_combine_and_reach_later_threads():
     program = "import ember, threading\nt = threading.Thread(target=ember.zeros, args=(3,))\nt.start()\nt.join()"
     status, said = run("dispatch,ops", program)
@@ -63,6 +71,6 @@ def test_results_are_the_same_with_the_log_on():
 def test_unknown_subject_warns_and_can_be_an_error():
     status, said = run("dispatsch", "import ember")
     assert status == 0
-    assert "EMBER_LOG: unknown subject 'dispatsch' (known: dispatch, ops, libs)" in said
+    assert "EMBER_LOG: unknown subject 'dispatsch' (known: dispatch, ops, kernels, libs)" in said
     status, said = run("dispatsch", "import ember", ("-W", "error"))
     assert status == 1 and "UserWarning: EMBER_LOG: unknown subject" in said

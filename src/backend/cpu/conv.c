@@ -14,6 +14,7 @@
 #include "../../core/alloc.h"
 #include "../../core/iterator.h"
 #include "../../core/threads.h"
+#include "../../dispatch/log.h"
 #include "conv_plan.h"
 
 #define PIECE 1024               // positions of a piece
@@ -86,6 +87,8 @@ static em_status run_job(em_conv_job *j) {
   EM_PASS(em_priv_conv_plan(j, PIECE, j->fn->lanes, j->fn->pair, (int64_t)j->fn->plane_item, false));
   const double each = (double)j->plane * (double)j->rows * ((double)j->channels * taps + 1);
   const int64_t grain = each >= GRAIN_WORK ? 1 : (int64_t)(GRAIN_WORK / each) + 1;
+  EM_NOTE("implicit matrix product: %lld pieces of up to %d positions, %lld phases, up to %d threads (im2col refused: it would write %lld "
+          "copies of the picture)", (long long)(j->pieces * j->groups), PIECE, (long long)j->phases, em_threads_get(), (long long)taps);
   void *token = em_priv_begin_long(each * (double)j->pieces * (double)j->groups >= LONG_WORK);
   em_status st = em_threads_for(j->pieces * j->groups, grain, run_pieces, j);
   em_priv_end_long(token);

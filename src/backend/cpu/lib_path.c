@@ -28,6 +28,27 @@ em_status em_priv_lib_add_folder(const char *folder) {
   return st;
 }
 
+#define MAX_FOUND 4
+static struct { const char *name; char text[4400]; } found_libraries[MAX_FOUND];
+static int nfound;
+
+static void remember(const char *name, const char *file, const char *version) {
+  pthread_mutex_lock(&lock);
+  if (nfound < MAX_FOUND) {
+    snprintf(found_libraries[nfound].text, sizeof found_libraries[nfound].text, "%s (%s)", file, version);
+    found_libraries[nfound++].name = name;
+  }
+  pthread_mutex_unlock(&lock);
+}
+const char *em_priv_lib_found(const char *name) {
+  const char *text = NULL;
+  pthread_mutex_lock(&lock);  // entries are only ever added, and stay
+  for (int i = 0; i < nfound; i++)
+    if (strcmp(found_libraries[i].name, name) == 0) text = found_libraries[i].text;
+  pthread_mutex_unlock(&lock);
+  return text;
+}
+
 bool em_priv_lib_logged(void) {
   const char *text = getenv("EMBER_LOG");
   while (text != NULL) {
@@ -45,6 +66,7 @@ static bool try_file(const em_lib_spec *spec, const char *file, bool demanded) {
     const char *text = dlerror();
     snprintf(why, sizeof why, "%s", text == NULL ? "cannot be opened" : text);
   } else if (spec->accept(handle, why, sizeof why)) {
+    remember(spec->name, file, why);
     if (em_priv_lib_logged()) {
       const char *at = why;  // accept leaves the version there
       fprintf(stderr, "[libs] %s: %s (%s)\n", spec->name, file, at);

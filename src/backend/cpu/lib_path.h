@@ -20,5 +20,6 @@ typedef struct em_lib_spec {
 // opened and why others were refused; a file that the variable names and that does not open is reported without asking.
 // Not thread-safe: callers use pthread_once. Returns whether one was accepted; it stays open until the process ends.
 EM_PRIV bool em_priv_lib_open(const em_lib_spec *spec);
+EM_PRIV const char *em_priv_lib_found(const char *name);  // "file (version)" of an opened library; NULL
 EM_PRIV bool em_priv_lib_logged(void);  // EMBER_LOG names `libs`
 #endif

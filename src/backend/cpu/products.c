@@ -6,6 +6,7 @@
 #include <string.h>
 #include "../../core/iterator.h"
 #include "../../core/threads.h"
+#include "../../dispatch/log.h"
 #include "gemm.h"
 #include "gen_ops.h"
 #include "isa.h"
@@ -182,12 +183,31 @@ static void transpose(em_gemm *g) {
   g->s = (em_matrix){g->s.data, g->s.col, g->s.row, g->s.step};
 }
 
+// For the lights: who computes this product, and why not somebody else.
+static __attribute__((cold)) void note_route(const em_gemm *g, route how, double work) {
+  static const char *const names[] = {"Ember's blocks", "Ember's column loop", "OpenBLAS", "oneDNN"};
+  const char *other = em_dtype_size(g->dtype) == 2 ? "oneDNN" : "OpenBLAS", *why = "";
+  if (how == ROUTE_COLUMN) why = "one column waits for memory, a library would not be faster";
+  else if (em_dtype_is_integral(g->dtype)) why = "it has no integer products";
+  else if (work <= (em_dtype_size(g->dtype) == 2 ? LIBRARY_HALF_WORK : SMALL_WORK)) why = "too small to be worth a library's call";
+  else if (em_dtype_size(g->dtype) != 2 && !fits_blas(g)) why = "strides that it cannot read";
+  else if (em_dtype_size(g->dtype) != 2) why = "not found (EMBER_LOG=libs says where it was looked for)";
+  else why = "not found, or without this layout or dtype";
+  if (how == ROUTE_BLAS || how == ROUTE_ONEDNN)
+    em_log_note("%s: %lld times (%lld x %lld)(%lld x %lld), up to %d threads (Ember's blocks refused: slower at this size)",
+                names[how], (long long)g->batch, (long long)g->m, (long long)g->k, (long long)g->k, (long long)g->n, em_threads_get());
+  else
+    em_log_note("%s: %lld times (%lld x %lld)(%lld x %lld) (%s refused: %s)", names[how], (long long)g->batch, (long long)g->m,
+                (long long)g->k, (long long)g->k, (long long)g->n, other, why);
+}
+
 static em_status run_gemm(em_gemm *g, em_plan *p) {
   if (g->m == 0 || g->n == 0 || g->batch == 0) return EM_OK;
   if (!em_dtype_is_integral(g->dtype) && g->alpha.re == 0 && g->alpha.im == 0) g->k = 0;  // what A and B hold is not looked at
   if ((g->m == 1 && g->n != 1) || (g->c.col != 1 && g->c.row == 1 && g->n != 1)) transpose(g);
   const double work = (double)g->m * (double)g->n * (double)g->k;
   gemm_run r = {.g = g, .how = choose(g, work, p)};
+  if (EM_UNLIKELY(em_priv_notes_wanted)) note_route(g, r.how, work);
   if (work <= SMALL_WORK && g->batch == 1 && r.how == ROUTE_LOOPS) {
     run_blocks(g);
     return EM_OK;

@@ -34,7 +34,7 @@ class IterableDataset(Dataset[_T_co], Iterable[_T_co]):
         return ChainDataset([self, other])
 
 
-class TensorDataset(Dataset):
+class TensorDataset(Dataset[tuple]):
     """Sample i is the i-th row of each tensor."""
 
     def __init__(self, *tensors):

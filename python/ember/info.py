@@ -1,0 +1,68 @@
+"""python -m ember.info: the build, the processor, libraries and where they were found, threads, variables."""
+
+import argparse
+import json
+import os
+import platform
+import sys
+
+import ember
+from ember import _C
+
+
+def collect():
+    """Everything that is printed, as a dictionary of sections."""
+    build = _C._build_info()
+    place = os.path.dirname(_C.__file__)
+    libember = os.path.join(place, "libember.so")
+    variables = {name: value for name, value in sorted(os.environ.items()) if name.startswith("EMBER_")}
+    libraries = _C._library_info()
+    for name, variable in (("OpenBLAS", "EMBER_OPENBLAS"), ("oneDNN", "EMBER_ONEDNN")):
+        if libraries[name] is None:
+            off = os.environ.get(variable) == "none"
+            libraries[name] = f"switched off by {variable}=none" if off else "not found: plain C kernels do its work"
+    return {
+        "version": {
+            "ember": ember.version.ember,
+            "interface of PyTorch": ember.__version__.partition("+")[0],
+            "python": platform.python_version(),
+        },
+        "build": {
+            "package": place,
+            "libember.so": f"{os.path.getsize(os.path.realpath(libember)) / 2**20:.1f} MB",
+            "compiler": build["compiler"],
+            "sanitizers": "yes" if build["sanitized"] else "no",
+            "operators": build["operators"],
+        },
+        "processor": {
+            "machine": platform.machine(),
+            "instruction set in use": build["isa"],
+            "threads": ember.get_num_threads(),
+            "cpus of this process": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        },
+        "libraries": libraries,
+        "memory": {
+            "cache limit": f"{os.environ.get('EMBER_CACHE_LIMIT_MB', '1024')} MB",
+            "held now": f"{ember.memory.memory_allocated():,} B",
+        },
+        "environment": variables or {"EMBER_*": "none set"},
+    }
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(prog="python -m ember.info", description="What this Ember is made of and what it found.")
+    parser.add_argument("--json", action="store_true", help="print it as JSON")
+    options = parser.parse_args(argv)
+    facts = collect()
+    if options.json:
+        print(json.dumps(facts, indent=1))
+        return 0
+    for section, rows in facts.items():
+        print(section)
+        for name, value in rows.items():
+            print(f"  {name:<24} {value}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
