@@ -8,7 +8,7 @@ TYPES = {"Tensor": "Tensor", "Scalar": "Number", "int": "_int", "SymInt": "_int"
          "Generator": "Generator"}
 DUNDERS = {"add": "__add__ __radd__ __iadd__", "sub": "__sub__ __rsub__ __isub__", "mul": "__mul__ __rmul__ __imul__",
            "div": "__truediv__ __rtruediv__ __itruediv__", "floor_divide": "__floordiv__ __rfloordiv__ __ifloordiv__",
-           "remainder": "__mod__ __rmod__ __imod__", "pow": "__pow__ __rpow__ __ipow__", "matmul": "__matmul__ __rmatmul__ __imatmul__",
+           "remainder": "__mod__ __rmod__ __imod__", "pow": "__pow__ __rpow__ __ipow__", "matmul": "__matmul__ __rmatmul__",
            "bitwise_and": "__and__ __rand__ __iand__", "bitwise_or": "__or__ __ror__ __ior__", "bitwise_xor": "__xor__ __rxor__ __ixor__",
            "lt": "__lt__", "le": "__le__", "gt": "__gt__", "ge": "__ge__"}
 UNARY = ("__neg__", "__pos__", "__abs__", "__invert__")
