@@ -37,15 +37,16 @@ em_status em_priv_no_kernel(const em_operator *op, uint64_t arg_keys) {
 em_status em_redispatch_boxed(const em_operator *op, uint64_t ks, const em_value *args, em_value *rets) {
   ks &= op->mask;
   if (EM_UNLIKELY(ks == 0)) return em_priv_no_kernel(op, em_priv_boxed_keys(op, args));
-  const em_slot *s = &op->slots[em_priv_top_key(ks)];
-  if (s->boxed != NULL) return s->boxed(op, ks, s->context, args, rets);
-  return op->unbox(s->fn, ks, args, rets);
+  int key = em_priv_top_key(ks);
+  const em_host_kernel *host = em_priv_host_kernel(op, key);
+  if (host != NULL) return host->boxed(op, ks, host->context, args, rets);
+  return op->unbox(op->slots[key].fn, ks, args, rets);
 }
 em_status em_call_boxed(const em_operator *op, const em_value *args, em_value *rets) {
   em_status st = em_redispatch_boxed(op, em_priv_keys(op, em_priv_boxed_keys(op, args)), args, rets);
   return EM_LIKELY(st == EM_OK) ? EM_OK : em_fail_operator(st, op->full);
 }
 em_status em_priv_run_boxed(const em_operator *op, uint64_t ks, const em_value *args, em_value *rets) {
-  const em_slot *s = &op->slots[em_priv_top_key(ks)];
-  return s->boxed(op, ks, s->context, args, rets);
+  const em_host_kernel *host = em_priv_host_kernel(op, em_priv_top_key(ks));
+  return host->boxed(op, ks, host->context, args, rets);
 }

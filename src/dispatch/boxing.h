@@ -112,6 +112,6 @@ static inline uint64_t em_priv_device_keys(em_device d) {
   return EM_KEYBIT(em_device_key(d.type < 0 ? (em_device){EM_DEVICE_CPU, -1} : d));
 }
 static inline uint64_t em_priv_tensor_keys(const em_tensor *t) { return t == NULL ? 0 : t->keys; }
-// The adapter's half that is the same for all: runs slot.boxed of the top key.
+// The adapter's half that is the same for all: runs the boxed kernel of the top key.
 EM_PRIV em_status em_priv_run_boxed(const em_operator *op, uint64_t ks, const em_value *args, em_value *rets);
 #endif

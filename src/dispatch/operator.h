@@ -51,13 +51,18 @@ typedef enum em_variant { EM_FUNCTIONAL, EM_INPLACE, EM_OUT } em_variant;
 
 typedef void (*em_any_fn)(void);
 
+// What an operator runs for a key. Kept small: the table has thousands of operators with a slot a key.
 typedef struct em_slot {
   em_any_fn fn;        // typed function; cast to the operator's type by generated code
-  em_boxed_fn boxed;   // set when the slot was registered boxed
-  void *context;       // handed to `boxed`
   const char *name;    // kernel's name for logs
-  void (*context_release)(void *);
 } em_slot;
+// A boxed kernel or fallback, registered at run time.
+typedef struct em_host_kernel {
+  em_boxed_fn boxed;
+  void *context;       // handed to `boxed`
+  const char *name;
+  void (*release)(void *context);
+} em_host_kernel;
 
 enum {
   EM_OP_COMPOSITE = 1 /* parts record, no derivative */,
@@ -84,7 +89,7 @@ struct em_operator {
   const uint8_t *ret_types;       // em_type, nrets values
   // Boxed entry to a typed function: unboxes args, calls fn(ks, ...), boxes results. One a signature.
   em_status (*unbox)(em_any_fn fn, uint64_t ks, const em_value *args, em_value *rets);
-  // typed function that boxes its arguments and calls slot.boxed of the top key; one an operator
+  // typed function that boxes its arguments and calls the boxed kernel of the top key; one an operator
   em_any_fn box;
   em_slot slots[EM_NUM_KEYS];     // effective: the host's kernel, else the generated one, else the key's fallback
   struct em_op_extra *extra;      // registrations beside the generated ones; NULL until there is one (registry.c)
@@ -116,6 +121,9 @@ EM_PRIV em_status em_dispatch_set_fallback(int key, em_boxed_fn fn, void *contex
 // Parses a schema into an operator without registering it (test: every row read as the generator read it).
 EM_PRIV em_status em_schema_parse(const char *schema, em_operator **out);
 EM_PRIV void em_schema_free(em_operator *op);
+
+// The boxed kernel that a slot's function leads to; NULL where the slot has a typed one.
+EM_PRIV const em_host_kernel *em_priv_host_kernel(const em_operator *op, int key);
 
 // --- calls
 // Continues below: ks was masked by the caller.

@@ -10,7 +10,8 @@
 
 typedef struct em_op_extra {
   em_slot generated[EM_NUM_KEYS];  // what slots[] held before the host came
-  em_slot host[EM_NUM_KEYS];
+  em_host_kernel host[EM_NUM_KEYS];
+  const em_host_kernel *boxed[EM_NUM_KEYS];  // what slots[] leads to, where that is boxed
 } em_op_extra;
 
 static struct {
@@ -18,7 +19,7 @@ static struct {
   size_t n, capacity;
   uint32_t *index;      // hash table of positions + 1, by full name
   size_t index_size;
-  em_slot fallback[EM_NUM_KEYS];
+  em_host_kernel fallback[EM_NUM_KEYS];
 } registry;
 
 static uint64_t hash_name(const char *ns, const char *name, const char *overload) {
@@ -85,12 +86,17 @@ static bool fallback_applies(const em_operator *op, int key) {
 }
 static void settle(em_operator *op, int key) {
   em_op_extra *x = op->extra;
-  em_slot s = x->host[key].boxed != NULL ? x->host[key] : x->generated[key];
-  if (s.fn == NULL && s.boxed == NULL && fallback_applies(op, key)) s = registry.fallback[key];
-  if (s.boxed != NULL) s.fn = op->box;
+  em_slot s = x->generated[key];
+  const em_host_kernel *boxed = x->host[key].boxed != NULL ? &x->host[key] : NULL;
+  if (boxed == NULL && s.fn == NULL && fallback_applies(op, key)) boxed = &registry.fallback[key];
+  if (boxed != NULL) s = (em_slot){.fn = op->box, .name = boxed->name};
+  x->boxed[key] = boxed;
   op->slots[key] = s;
-  if (s.fn != NULL || s.boxed != NULL) op->mask |= EM_KEYBIT(key);
+  if (s.fn != NULL || boxed != NULL) op->mask |= EM_KEYBIT(key);
   else op->mask &= ~EM_KEYBIT(key);
+}
+const em_host_kernel *em_priv_host_kernel(const em_operator *op, int key) {
+  return op->extra == NULL ? NULL : op->extra->boxed[key];
 }
 static em_status extra_get(em_operator *op) {
   if (op->extra != NULL) return EM_OK;
@@ -114,20 +120,19 @@ em_status em_operator_set_boxed(em_operator *op, int key, em_boxed_fn fn, void *
   if (key < 0 || key >= EM_NUM_KEYS)
     return em_fail(EM_ERR_RUNTIME, "%s: no dispatch key has the number %d", op->full, key);
   EM_PASS(extra_get(op));
-  em_slot old = op->extra->host[key];
-  op->extra->host[key] = (em_slot){.boxed = fn, .context = context, .name = name, .context_release = release};
-  if (fn == NULL) memset(&op->extra->host[key], 0, sizeof(em_slot));
+  em_host_kernel old = op->extra->host[key];
+  op->extra->host[key] = fn == NULL ? (em_host_kernel){0} : (em_host_kernel){fn, context, name, release};
   settle(op, key);
-  if (old.context_release != NULL) old.context_release(old.context);
+  if (old.release != NULL) old.release(old.context);
   return EM_OK;
 }
 em_status em_dispatch_set_fallback(int key, em_boxed_fn fn, void *context, void (*release)(void *), const char *name) {
   if (key < 0 || key >= EM_NUM_KEYS) return em_fail(EM_ERR_RUNTIME, "no dispatch key has the number %d", key);
   for (size_t i = 0; i < registry.n; i++) EM_PASS(extra_get(registry.ops[i]));
-  em_slot old = registry.fallback[key];
-  registry.fallback[key] = (em_slot){.boxed = fn, .context = context, .name = name, .context_release = release};
+  em_host_kernel old = registry.fallback[key];
+  registry.fallback[key] = (em_host_kernel){fn, context, name, release};
   for (size_t i = 0; i < registry.n; i++) settle(registry.ops[i], key);
-  if (old.context_release != NULL) old.context_release(old.context);
+  if (old.release != NULL) old.release(old.context);
   return EM_OK;
 }
 

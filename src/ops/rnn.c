@@ -371,6 +371,8 @@ typedef struct network {
   em_tensor *hx, *cx;   // all layers' first states
   em_tensor **hy, **cy; // owned: of each layer and direction
 } network;
+// The layers' batch_sizes: an empty list where the sequences are not packed.
+static em_ints steps_of(const network *n) { return n->batch_sizes.n < 0 ? (em_ints){NULL, 0} : n->batch_sizes; }
 
 // Parameters of one layer and direction: w_ih, w_hh, b_ih, b_hh, w_hr, as far as there are.
 static void parameters_of(const network *n, int64_t index, em_tensor **w) {
@@ -392,7 +394,7 @@ static em_status run_autocast(const network *n, em_tensor *x, em_tensor *h, em_t
   const int dtype = n->mode == EM_RNN_LSTM && !n->projects ? em_autocast_dtype() : w[0]->dtype;
   for (int i = 0; i < 8; i++)
     if (given[i] != NULL) EM_TRY(em_call_to_dtype(given[i], dtype, false, false, EM_FORMAT_NONE, &t[i]));
-  EM_TRY(em_call__rnn_layer_steps(t[0], t[1], t[2], t[3], t[4], t[5], t[6], t[7], n->batch_sizes, n->mode, reverse, out, hy, cy));
+  EM_TRY(em_call__rnn_layer_steps(t[0], t[1], t[2], t[3], t[4], t[5], t[6], t[7], steps_of(n), n->mode, reverse, out, hy, cy));
 fail:
   for (int i = 0; i < 8; i++) em_tensor_release(t[i]);
   return st;
@@ -401,13 +403,13 @@ static em_status run_layer(const network *n, em_tensor *x, em_tensor *h, em_tens
                            em_tensor **hy, em_tensor **cy) {
   if (em_autocast_enabled() && w[0]->dtype == EM_F32) return run_autocast(n, x, h, c, w, reverse, out, hy, cy);
   if (x->dtype != EM_F32 && x->dtype != EM_F64)
-    return em_call__rnn_layer_steps(x, h, c, w[0], w[1], w[2], w[3], w[4], n->batch_sizes, n->mode, reverse, out, hy, cy);
+    return em_call__rnn_layer_steps(x, h, c, w[0], w[1], w[2], w[3], w[4], steps_of(n), n->mode, reverse, out, hy, cy);
   em_tensor *const all[] = {x, h, c, w[0], w[1], w[2], w[3], w[4]};
   bool keep = false;
   if (!(em_priv_tls.exclude & EM_KEYBIT(EM_KEY_Autograd)))
     for (int i = 0; i < 8; i++) keep = keep || wants_grad(all[i]);
   OWN reserve = NULL;
-  return em_call__rnn_layer(x, h, c, w[0], w[1], w[2], w[3], w[4], n->batch_sizes, n->mode, reverse, keep, out, hy, cy, &reserve);
+  return em_call__rnn_layer(x, h, c, w[0], w[1], w[2], w[3], w[4], steps_of(n), n->mode, reverse, keep, out, hy, cy, &reserve);
 }
 // One layer in all its directions; its output takes the input's place.
 static em_status layer_pass(const network *n, int64_t layer, em_tensor **x) {
