@@ -107,7 +107,7 @@ def vocabulary():
 
 def one_at_a_time():
     """Functions of special.h: loops call them for each element, and do not vectorise."""
-    return {word.removeprefix("vm_") for word in re.findall(r"\w+", (CPU / "special.h").read_text())}
+    return {re.sub(r"^vm_|_$|_[fc]\d+$", "", word) for word in re.findall(r"\w+", (CPU / "special.h").read_text())}
 
 
 def loop_source():
@@ -139,6 +139,8 @@ def test_vocabulary_is_complete(tmp_path):
     for row in vocabulary():
         assert set(row) >= {"name", "arity", "kinds", "c", "opencl", "cuda"}, row
         for kind in row["kinds"]:
+            if kind == "complex" and row["c"][3:] in one_at_a_time():
+                continue  # kernel_math.h has it, for the generated loops
             for suffix in {"real": ("f32", "f64"), "complex": ("c64", "c128")}[kind]:
                 uses.append(f"{row['c']}_{suffix}")
         if "array" in row:
