@@ -30,7 +30,7 @@ export PATH := $(VENV)/bin:$(PATH)
 export CCACHE_NOHASHDIR := 1
 export EMBER_BUILD := $(CURDIR)/$(BUILD)
 
-.PHONY: all venv test demo bench bench-overhead bench-pointwise same-run coverage docs-ops proofs parity lint format asan fault fuzz fuzz-files gen-diff new-op wheel sdist abi portability clean help
+.PHONY: all venv test demo bench bench-overhead bench-pointwise same-run coverage docs-ops proofs parity lint format asan tsan fault fuzz fuzz-files gen-diff new-op wheel sdist abi portability clean help
 
 all: $(BUILD)/build.ninja  ## build (sets .venv up once)
 	@$(NINJA) -C $(BUILD)
@@ -96,6 +96,12 @@ asan:  ## C tests and a part of the Python tests under the address and undefined
 	@$(MAKE) --no-print-directory all BUILD=build-asan \
 	    MESONFLAGS="-Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1"
 	@$(MAKE) --no-print-directory test BUILD=build-asan ARGS="--asan $(ARGS)"
+
+# The library and its C tests alone: Python is not instrumented. Suppressions, and why: tests/c/tsan.txt.
+tsan: | $(VENV)/.ember-dev  ## C tests under the thread sanitizer
+	@[ -f build-tsan/build.ninja ] || CC="$(MESON_CC)" $(MESON) setup build-tsan -Dpackage_dir=$(CURDIR)/build-tsan/python \
+	    -Db_sanitize=thread -Db_lundef=false -Doptimization=1
+	@TSAN_OPTIONS="suppressions=$(CURDIR)/tests/c/tsan.txt halt_on_error=1" $(MESON) test -C build-tsan --suite c --print-errorlogs $(ARGS)
 
 fault: all  ## every allocation of every operator fails once
 	@EMBER_TEST_FULL=1 $(PY) tools/run_tests.py --build $(BUILD) --only fault $(ARGS)

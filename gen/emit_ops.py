@@ -128,6 +128,19 @@ def out_tensor_names(row):
     return ["out"] if n == 1 else [f"out{i}" for i in range(n)]
 
 
+def missing_expr(op):
+    """C condition: a tensor or list that must be given is not."""
+    parts = []
+    for a in op.args:
+        if a.type.base == "Tensor" and a.type.is_list:
+            parts.append(f"em_priv_list_broken({a.name}, {'true' if a.type.item_optional else 'false'})")
+        elif a.type.base == "Tensor" and not a.type.optional:
+            parts.append(f"{a.name} == NULL")
+        elif c_type(a.type) == "em_ints" and not a.type.optional:
+            parts.append(f"{a.name}.n < 0")
+    return " || ".join(parts)
+
+
 def emit_calls(ops):
     o = [head("emit_ops.py"), '#include "gen_ops.h"\n']
     for op in ops:
@@ -139,8 +152,10 @@ def emit_calls(ops):
             f"  if (EM_UNLIKELY(ks == 0)) return em_priv_no_kernel(&{opr}, {key_expr(op)});\n"
             f"  return (({fn_type(op)}){opr}.slots[em_priv_top_key(ks)].fn)({names});\n}}"
         )
+        missing = missing_expr(op)
+        check = f"  if (EM_UNLIKELY({missing})) return em_priv_missing_argument(&{opr});\n" if missing else ""
         o.append(
-            f"em_status em_call_{op.cname}({params(op, ks=False)}) {{\n"
+            f"em_status em_call_{op.cname}({params(op, ks=False)}) {{\n{check}"
             f"  uint64_t keys = {key_expr(op)}, ks = em_priv_keys(&{opr}, keys);\n"
             f"  if (EM_UNLIKELY(ks == 0)) return em_priv_no_kernel(&{opr}, keys);\n"
             f"  em_status st = (({fn_type(op)}){opr}.slots[em_priv_top_key(ks)].fn)({names});\n"

@@ -38,6 +38,18 @@ EM_API EM_MUST_CHECK em_status em_backward(em_tensor *root, em_tensor *grad, int
 EM_API EM_MUST_CHECK em_status em_grad(em_tensor *const *outputs, em_tensor *const *grad_outputs, int64_t n,
                                        em_tensor *const *inputs, int64_t m, int flags, em_tensor **results);
 
+/* ---- checking a derivative ---- */
+/* A function of n tensors: *out = a new reference. A scope is open around each call, so that it can be an expression of
+ * short forms: `*out = em_keep(...); return EM_OK;` (a failure among them is found by em_gradcheck). */
+typedef em_status (*em_function)(void *context, em_tensor *const *inputs, int64_t n, em_tensor **out);
+/* Compares the gradients that backward gives with central differences of step eps, for every element of every input that
+ * requires grad and every element of the result: they agree where |a - b| <= atol + rtol |b|. PyTorch's values are eps
+ * 1e-6, atol 1e-5, rtol 1e-3. While it runs the elements of the inputs change, one at a time; they are put back.
+ * Errors: EM_ERR_RUNTIME for a gradient that differs, which the message gives with its place and both numbers;
+ * EM_ERR_VALUE for inputs or results that are not float64 on the CPU, or if no input requires grad; what `fn` reports. */
+EM_API EM_MUST_CHECK em_status em_gradcheck(em_function fn, void *context, em_tensor *const *inputs, int64_t n, double eps,
+                                            double atol, double rtol);
+
 /* ---- modes of the calling thread ---- */
 /* Turns recording on or off; returns what it was, to be put back. */
 EM_API bool em_grad_set_enabled(bool on);

@@ -16,7 +16,8 @@ extern "C" {
 
 typedef struct em_scope em_scope;
 
-/* Opens a scope in the calling thread. NULL without memory: short forms then fail, and em_scope_end(NULL) says so. */
+/* Opens a scope in the calling thread. NULL without memory: short forms then fail until em_scope_end(NULL), which says
+ * so. */
 EM_API em_scope *em_scope_begin(void);
 /* Releases what the scope owns and closes it (and scopes inside it that were left open). Returns the first failure of
  * its short forms, whose message is then in the record, or EM_OK. */

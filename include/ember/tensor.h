@@ -50,6 +50,9 @@ EM_API bool em_tensor_is_contiguous(const em_tensor *t);
  * is not seen by autograd: use it on tensors that no graph holds. */
 EM_API void *em_tensor_data(const em_tensor *t);
 #endif
+/* As Python prints it, "tensor([1., 2.])", into `out`, which has room for `bytes` bytes with the closing zero; more than
+ * 1000 elements as their edges. Errors: EM_ERR_VALUE if there is too little room; then the beginning is there. */
+EM_API EM_MUST_CHECK em_status em_tensor_text(em_tensor *t, char *out, size_t bytes);
 /* Copies the elements, row after row, as `dtype` (converted as `.to(dtype)` converts), into `out`, which has room for
  * `bytes` bytes. Errors: EM_ERR_VALUE if that is too little. */
 EM_API EM_MUST_CHECK em_status em_tensor_read(em_tensor *t, int dtype, void *out, size_t bytes);

@@ -2,7 +2,11 @@
  *
  * Handles are reference counted. A function borrows its arguments; what it hands out through an out-parameter is a new
  * reference, which the caller gives back with the handle's release function. The short forms of ember/short.h own their
- * results for you. */
+ * results for you.
+ *
+ * NULL or nonsense where a handle, a string or a number is wanted is an error (EM_ERR_TYPE, EM_ERR_VALUE), or nothing
+ * where a function returns no status, unless its header says "must not be NULL". Out-parameters must never be NULL, and
+ * what a pointer names must be there. */
 #ifndef EMBER_TYPES_H
 #define EMBER_TYPES_H
 

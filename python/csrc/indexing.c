@@ -42,7 +42,7 @@ static em_status run_alias(em_tensor *t, em_tensor **out) {
   static const em_operator *op;
   if (find(&op, "alias", "") == NULL) return absent("alias");
   em_value a = em_value_tensor(t), r = em_value_none();
-  em_status st = em_call_boxed(op, &a, &r);
+  em_status st = em_priv_call_boxed(op, &a, &r);
   if (st == EM_OK) *out = r.tensor;
   return st;
 }
@@ -303,7 +303,7 @@ static PyObject *index_tensors(index_state *s) {
   if (find(&op, "index", "Tensor") == NULL) return em_py_raise(absent("index.Tensor"));
   em_value args[2] = {em_value_tensor(s->t), em_value_tensors((em_tensors){s->tensors, s->ntensors})},
            ret = em_value_none();
-  em_status st = em_call_boxed(op, args, &ret);
+  em_status st = em_priv_call_boxed(op, args, &ret);
   return st == EM_OK ? em_py_wrap(ret.tensor) : em_py_raise(st);
 }
 
@@ -401,7 +401,7 @@ static em_status copy_to(em_tensor *dst, em_tensor *src) {
   }
   em_value args[3] = {em_value_tensor(dst), em_value_tensor(view == NULL ? src : view), em_value_bool(false)},
            ret = em_value_none();
-  st = em_call_boxed(op, args, &ret);
+  st = em_priv_call_boxed(op, args, &ret);
   em_value_clear(&ret);
   em_tensor_release(view);
   return st;
@@ -413,7 +413,7 @@ static em_status put_tensors(index_state *s, em_tensor *value) {
   em_value args[4] = {em_value_tensor(s->t), em_value_tensors((em_tensors){s->tensors, s->ntensors}),
                       em_value_tensor(value), em_value_bool(false)};
   em_value ret = em_value_none();
-  em_status st = em_call_boxed(op, args, &ret);
+  em_status st = em_priv_call_boxed(op, args, &ret);
   em_value_clear(&ret);
   return st;
 }

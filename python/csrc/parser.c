@@ -230,7 +230,7 @@ PyObject *em_py_box_results(const em_operator *op, em_value *rets, PyTypeObject 
 static PyObject *call_functional(em_py_signature *s, const em_value *values, bool requires_grad) {
   em_value rets[EM_PY_MAX_RETS];
   for (int i = 0; i < s->op->nrets; i++) rets[i] = em_value_none();
-  em_status st = em_call_boxed(s->op, values, rets);
+  em_status st = em_priv_call_boxed(s->op, values, rets);
   if (st == EM_OK && requires_grad && !em_dtype_is_differentiable(rets[0].tensor->dtype))
     st = em_fail(EM_ERR_RUNTIME, "Only Tensors of floating point and complex dtype can require gradients");
   else if (st == EM_OK && requires_grad) st = em_tensor_set_requires_grad(rets[0].tensor, true);
@@ -253,7 +253,7 @@ static PyObject *call_out(em_py_signature *s, const em_value *values, PyObject *
     }
   }
   for (int i = 0; i < op->nrets; i++) rets[i] = em_value_none();
-  em_status st = em_call_boxed(op, args, rets);
+  em_status st = em_priv_call_boxed(op, args, rets);
   if (st == EM_OK && op->nrets > 0) return em_py_box_results(op, rets, s->tuple_type);
   for (int i = 0; i < op->nrets; i++) em_value_clear(&rets[i]);
   return st == EM_OK ? Py_NewRef(s->out_list ? Py_None : out) : em_py_raise(st);

@@ -31,7 +31,7 @@ static em_status to_copy(em_tensor *t, const to_args *a, em_tensor **out) {
   if (a->format >= 0) set_arg(op, v, "memory_format", format);
   if (em_device_given(a->device)) set_arg(op, v, "device", device);
   set_arg(op, v, "non_blocking", em_value_bool(a->non_blocking));
-  em_status st = em_call_boxed(op, v, &ret);
+  em_status st = em_priv_call_boxed(op, v, &ret);
   if (st == EM_OK) *out = ret.tensor;
   return st;
 }

@@ -353,7 +353,7 @@ static PyObject *as_subclass(PyObject *self, PyObject *cls) {
   const em_operator *op = em_operator_find("aten", "alias", "");
   if (op == NULL) return alias_as(em_py_t(self), type, false);
   em_value arg = em_value_tensor(em_py_t(self)), ret = em_value_none();
-  em_status st = em_call_boxed(op, &arg, &ret);
+  em_status st = em_priv_call_boxed(op, &arg, &ret);
   return st == EM_OK ? em_py_wrap_as(ret.tensor, type) : em_py_raise(st);
 }
 

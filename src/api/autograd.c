@@ -3,7 +3,9 @@
 #include "api.h"
 #include <ember/autograd.h>  // after the library's own headers, whose inline forms win
 
-EXPORT(bool, em_tensor_requires_grad, (em_tensor *t)) { return em_tensor_requires_grad(t); }
+INLINE(bool, em_tensor_requires_grad, (em_tensor *));
+INLINE(bool, em_grad_enabled, (void));
+EXPORT(bool, em_tensor_requires_grad, (em_tensor *t)) { return t != NULL && em_tensor_requires_grad(t); }
 EXPORT(bool, em_grad_enabled, (void)) { return em_grad_enabled(); }
 
 bool em_grad_set_enabled(bool on) {
@@ -28,6 +30,8 @@ em_status em_backward(em_tensor *root, em_tensor *grad, int flags) {
 
 em_status em_grad(em_tensor *const *outputs, em_tensor *const *grad_outputs, int64_t n, em_tensor *const *inputs, int64_t m,
                   int flags, em_tensor **results) {
+  if (outputs == NULL || inputs == NULL || results == NULL)
+    return em_fail(EM_ERR_TYPE, "em_grad(): an array is NULL");
   if (n <= 0 || m <= 0) return em_fail(EM_ERR_VALUE, "em_grad(): needs at least one output and one input");
   for (int64_t i = 0; i < n; i++)
     if (outputs[i] == NULL) return em_fail(EM_ERR_TYPE, "em_grad(): output %lld is NULL", (long long)i);
@@ -46,6 +50,8 @@ em_status em_grad(em_tensor *const *outputs, em_tensor *const *grad_outputs, int
   return st;
 }
 
-const char *em_node_name(const em_node *n) { return n->cls->name; }
-int em_node_next_count(const em_node *n) { return (int)n->n_edges; }
-em_node *em_node_next(const em_node *n, int i) { return i < 0 || i >= (int)n->n_edges ? NULL : n->edges[i].node; }
+const char *em_node_name(const em_node *n) { return n == NULL ? NULL : n->cls->name; }
+int em_node_next_count(const em_node *n) { return n == NULL ? 0 : (int)n->n_edges; }
+em_node *em_node_next(const em_node *n, int i) {
+  return n == NULL || i < 0 || i >= (int)n->n_edges ? NULL : n->edges[i].node;
+}

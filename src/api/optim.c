@@ -97,8 +97,11 @@ em_status em_adam_new(em_tensor *const *params, int64_t n, em_adam_options v, em
   return EM_OK;
 }
 
-double em_optimizer_lr(const em_optimizer *o) { return o->kind == SGD ? o->sgd.lr : o->adam.lr; }
+static em_status none(const char *who) { return em_fail(EM_ERR_TYPE, "%s(): the optimizer is NULL", who); }
+
+double em_optimizer_lr(const em_optimizer *o) { return o == NULL ? NAN : o->kind == SGD ? o->sgd.lr : o->adam.lr; }
 em_status em_optimizer_set_lr(em_optimizer *o, double lr) {
+  if (o == NULL) return none("em_optimizer_set_lr");
   EM_PASS(number_below("learning rate", lr, !(lr >= 0)));
   if (o->kind == SGD) o->sgd.lr = lr;
   else o->adam.lr = lr;
@@ -106,6 +109,7 @@ em_status em_optimizer_set_lr(em_optimizer *o, double lr) {
 }
 
 em_status em_optimizer_zero_grad(em_optimizer *o) {
+  if (o == NULL) return none("em_optimizer_zero_grad");
   for (int64_t i = 0; i < o->n; i++) EM_PASS(em_tensor_set_grad(o->params[i], NULL));
   return EM_OK;
 }
@@ -168,6 +172,7 @@ static em_status step_adam(em_optimizer *o, int dtype) {
 }
 
 em_status em_optimizer_step(em_optimizer *o) {
+  if (o == NULL) return none("em_optimizer_step");
   em_guard guard = em_guard_exclude(EM_KEYBIT(EM_KEY_Autograd));
   em_status st = EM_OK;
   const int dtypes[] = {EM_F32, EM_F64, EM_F16, EM_BF16};  // one call takes one dtype

@@ -16,10 +16,12 @@ struct em_scope {
 };
 
 static __thread em_scope *innermost;
+static __thread int64_t lost;  // scopes that could not be opened, inside the innermost one: until they end, nothing goes there
 
 em_scope *em_scope_begin(void) {
-  em_scope *s = em_alloc_zeroed(sizeof *s);
+  em_scope *s = lost > 0 ? NULL : em_alloc_zeroed(sizeof *s);
   if (s == NULL) {
+    lost++;
     (void)EM_NOMEM(sizeof *s);
     return NULL;
   }
@@ -30,7 +32,7 @@ em_scope *em_scope_begin(void) {
 
 // The failure in the record becomes the scope's, if it is the first.
 static void note(em_scope *s, em_status status) {
-  if (s == NULL || s->status != EM_OK) return;
+  if (s == NULL || lost > 0 || s->status != EM_OK) return;
   s->status = status;
   snprintf(s->message, sizeof s->message, "%s", em_error_message());
 }
@@ -44,11 +46,15 @@ static void empty(em_scope *s) {
 }
 
 em_status em_scope_end(em_scope *scope) {
-  if (scope == NULL) return EM_NOMEM(sizeof *scope);
+  if (scope == NULL) {
+    if (lost > 0) lost--;
+    return EM_NOMEM(sizeof *scope);
+  }
   em_scope *s = innermost;
   while (s != NULL && s != scope) s = s->outer;
   if (s == NULL) return em_fail(EM_ERR_RUNTIME, "em_scope_end(): this scope is not open in this thread");
   em_status status = EM_OK;
+  lost = 0;
   char message[sizeof scope->message] = "";
   for (bool last = false; !last;) {  // inner scopes that were left open end too, and their failures count
     s = innermost;
@@ -80,6 +86,7 @@ static em_status grow(void *array, int64_t n, int64_t *room, size_t size) {
 
 static em_status open_scope(em_scope **out) {
   *out = innermost;
+  if (lost > 0) return EM_NOMEM(sizeof **out);
   if (innermost != NULL) return EM_OK;
   return em_fail(EM_ERR_RUNTIME, "no scope is open in this thread: call em_scope_begin() before short forms, or use "
                  "em_call_* and own the results yourself");
@@ -100,6 +107,7 @@ em_tensor *em_scope_take(em_status status, em_tensor *result) {
 
 em_tensors em_scope_take_list(em_status status, em_tensor_list *result) {
   em_scope *s;
+  if (result == NULL) return (em_tensors){NULL, 0};
   if (status == EM_OK) status = open_scope(&s);
   if (status == EM_OK) status = grow(&s->lists, s->n_lists, &s->lists_room, sizeof *s->lists);
   for (int64_t i = 0; i < result->n && status == EM_OK; i++) {

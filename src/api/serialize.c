@@ -83,11 +83,15 @@ fail:
   return st;
 }
 
-size_t em_weights_count(const em_weights *w) { return w->n; }
-const char *em_weights_name(const em_weights *w, size_t i) { return i < w->n ? w->entries[i].name : NULL; }
-em_tensor *em_weights_tensor(const em_weights *w, size_t i) { return i < w->n ? w->entries[i].tensor : NULL; }
+size_t em_weights_count(const em_weights *w) { return w == NULL ? 0 : w->n; }
+const char *em_weights_name(const em_weights *w, size_t i) {
+  return w != NULL && i < w->n ? w->entries[i].name : NULL;
+}
+em_tensor *em_weights_tensor(const em_weights *w, size_t i) {
+  return w != NULL && i < w->n ? w->entries[i].tensor : NULL;
+}
 em_tensor *em_weights_find(const em_weights *w, const char *name) {
-  for (size_t i = w->n; i-- > 0;)
+  for (size_t i = w == NULL || name == NULL ? 0 : w->n; i-- > 0;)
     if (strcmp(w->entries[i].name, name) == 0) return w->entries[i].tensor;
   return NULL;
 }
@@ -99,7 +103,10 @@ static bool named(const char *const *names, size_t n, const char *name) {
 }
 
 em_status em_weights_copy_to(const em_weights *w, const char *const *names, em_tensor *const *tensors, size_t n) {
+  if (w == NULL || (n > 0 && (names == NULL || tensors == NULL)))
+    return em_fail(EM_ERR_TYPE, "em_weights_copy_to(): an argument is NULL");
   for (size_t i = 0; i < n; i++) {
+    if (names[i] == NULL || tensors[i] == NULL) return em_fail(EM_ERR_TYPE, "em_weights_copy_to(): entry %zu is NULL", i);
     const em_tensor *found = em_weights_find(w, names[i]);
     if (found == NULL) return em_fail(EM_ERR_RUNTIME, "Missing key(s) in state_dict: \"%s\"", names[i]);
     if (!em_tensor_same_sizes(found, tensors[i]))

@@ -6,11 +6,14 @@
 #include "api.h"
 #include <ember/tensor.h>  // after the library's own headers, whose inline forms win
 
+INLINE(em_tensor *, em_tensor_retain, (em_tensor *));
+INLINE(void, em_tensor_release, (em_tensor *));
+INLINE(bool, em_tensor_is_contiguous, (const em_tensor *));
+INLINE(void *, em_tensor_data, (const em_tensor *));
 EXPORT(em_tensor *, em_tensor_retain, (em_tensor *t)) { return em_tensor_retain(t); }
 EXPORT(void, em_tensor_release, (em_tensor *t)) { em_tensor_release(t); }
-EXPORT(bool, em_tensor_is_contiguous, (const em_tensor *t)) { return em_tensor_is_contiguous(t); }
-EXPORT(void *, em_tensor_data, (const em_tensor *t)) {
-  return em_tensor_data(t);}
+EXPORT(bool, em_tensor_is_contiguous, (const em_tensor *t)) { return t != NULL && em_tensor_is_contiguous(t); }
+EXPORT(void *, em_tensor_data, (const em_tensor *t)) { return t == NULL ? NULL : em_tensor_data(t); }
 
 int em_tensor_ndim(const em_tensor *t) { return t->ndim; }
 const int64_t *em_tensor_sizes(const em_tensor *t) { return t->sizes; }
@@ -85,6 +88,7 @@ em_status em_tensor_from_number(em_scalar number, int dtype, em_tensor **out) {
 }
 
 em_status em_tensor_read(em_tensor *t, int dtype, void *out, size_t bytes) {
+  if (t == NULL) return em_fail(EM_ERR_TYPE, "em_tensor_read(): the tensor is NULL");
   if ((unsigned)dtype >= EM_NUM_DTYPES) return em_fail(EM_ERR_VALUE, "em_tensor_read(): %d is no dtype", dtype);
   size_t wanted = (size_t)t->numel * em_dtype_size(dtype);
   if (bytes < wanted || (out == NULL && wanted > 0))
@@ -96,13 +100,15 @@ em_status em_tensor_read(em_tensor *t, int dtype, void *out, size_t bytes) {
   EM_TRY(em_tensor_new(t->ndim, t->sizes, dtype, (em_device){EM_DEVICE_CPU, -1}, &dense));
   EM_TRY(em_tensor_detach(t, &plain));
   EM_TRY(em_copy_into(dense, plain));
-  memcpy(out, em_tensor_data(dense), wanted);fail:
+  memcpy(out, em_tensor_data(dense), wanted);
+fail:
   em_tensor_release(plain);
   em_tensor_release(dense);
   return st;
 }
 
 static em_status one_element(const char *who, em_tensor *t, em_scalar *s) {
+  if (t == NULL) return em_fail(EM_ERR_TYPE, "%s(): the tensor is NULL", who);
   if (t->numel != 1)
     return em_fail(EM_ERR_RUNTIME, "%s(): a Tensor with %lld elements cannot be converted to Scalar", who,
                    (long long)t->numel);

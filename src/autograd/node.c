@@ -195,6 +195,7 @@ const char *em_node_forward_name(const em_node *n, char *buf, size_t size) {
 // ---- the questions that autograd asks of tensors ------------------------------------------------------------------
 
 bool em_tensor_is_leaf(em_tensor *t) {
+  if (t == NULL) return false;
   if (!em_tensor_requires_grad(t)) return true;
   if (t->flags & EM_T_IS_VIEW) {
     // A view of a tensor that needs a gradient has history unless it was made under no_grad and is untouched.
@@ -205,6 +206,7 @@ bool em_tensor_is_leaf(em_tensor *t) {
 }
 
 em_status em_tensor_set_requires_grad(em_tensor *t, bool on) {
+  if (t == NULL) return em_fail(EM_ERR_TYPE, "em_tensor_set_requires_grad(): the tensor is NULL");
   if (!em_tensor_is_leaf(t)) {
     if (on) return EM_OK;
     return em_fail(EM_ERR_RUNTIME,
@@ -231,6 +233,7 @@ em_status em_tensor_set_requires_grad(em_tensor *t, bool on) {
 em_status em_tensor_detach(em_tensor *t, em_tensor **out) { return em_call_detach(t, out); }
 
 em_status em_tensor_grad(em_tensor *t, em_tensor **borrowed) {
+  if (EM_UNLIKELY(t == NULL)) return em_fail(EM_ERR_TYPE, "em_tensor_grad(): the tensor is NULL");
   *borrowed = t->meta == NULL ? NULL : t->meta->grad;
   return EM_OK;
 }
@@ -242,6 +245,7 @@ static const char *const type_names[EM_NUM_DTYPES] = {
   [EM_C128] = "c10::complex<double>", [EM_BOOL] = "bool", [EM_BF16] = "c10::BFloat16"};
 
 em_status em_tensor_set_grad(em_tensor *t, em_tensor *grad) {
+  if (EM_UNLIKELY(t == NULL)) return em_fail(EM_ERR_TYPE, "em_tensor_set_grad(): the tensor is NULL");
   if (grad == NULL) {
     if (t->meta != NULL) EM_CLEAR_TENSOR(&t->meta->grad);
     return EM_OK;

@@ -117,6 +117,7 @@ static void name_node(char *name, size_t size, const em_operator *op) {
 }
 
 em_status em_operator_set_derivative(em_operator *op, em_derivative_fn fn, void *context, void (*release)(void *)) {
+  if (op == NULL) return em_fail(EM_ERR_TYPE, "em_operator_set_derivative(): the operator is NULL");
   if (!(op->flags & EM_OP_USER))
     return em_fail(EM_ERR_RUNTIME, "em_operator_set_derivative(): %s is built in and has its derivative", op->full);
   if (fn == NULL) return em_operator_set_boxed(op, EM_KEY_Autograd, NULL, NULL, NULL, NULL);

@@ -105,7 +105,7 @@ static em_status run_recipe(const em_view_recipe *r, em_tensor *base, em_tensor 
   memcpy(args, r->args, sizeof args);
   args[0] = em_value_tensor(viewed);
   if (r->relative) args[3].i += viewed->offset;
-  em_status st = em_call_boxed(r->op, args, &ret);
+  em_status st = em_priv_call_boxed(r->op, args, &ret);
   if (st == EM_OK) *out = ret.tensor;
   em_tensor_release(viewed);
   return st;
@@ -193,6 +193,7 @@ em_status em_priv_regenerate(em_tensor *t) {
 
 em_status em_tensor_grad_fn(em_tensor *t, em_node **borrowed) {
   *borrowed = NULL;
+  if (EM_UNLIKELY(t == NULL)) return em_fail(EM_ERR_TYPE, "em_tensor_grad_fn(): the tensor is NULL");
   if (t->meta == NULL) return EM_OK;
   if (EM_UNLIKELY(t->flags & EM_T_IS_VIEW) && t->meta->view->differentiable) {
     const em_view_info *v = t->meta->view;

@@ -350,6 +350,7 @@ int64_t em_alloc_live(em_kind kind) {
   return n;
 }
 void em_alloc_get_stats(em_alloc_stats *out) {
+  if (out == NULL) return;
   out->bytes_live = atomic_load(&stat_live);
   out->bytes_peak = atomic_load(&stat_peak);
   out->requests = atomic_load(&stat_requests);

@@ -30,13 +30,14 @@ const char *em_device_format(em_device d, char *buf) {
   return buf;
 }
 em_status em_device_check(em_device d) {
+  if (d.type < -1 || d.type >= EM_DEVICE_TYPES) return em_fail(EM_ERR_VALUE, "no device type has the number %d", d.type);
   if (d.type == EM_DEVICE_CUDA)
     return em_fail(EM_ERR_RUNTIME,
                    "Torch not compiled with CUDA enabled: this build of Ember has the devices cpu and meta");
   if (d.type == EM_DEVICE_OPENCL)
     return em_fail(EM_ERR_RUNTIME,
                    "Could not run on an OpenCL device: this build of Ember has the devices cpu and meta");
-  if (d.index > 0)
+  if (d.index > 0 && d.type >= 0)
     return em_fail(EM_ERR_RUNTIME, "%s device index must be -1 or zero, got %d", names[(int)d.type], d.index);
   return EM_OK;
 }

@@ -94,6 +94,7 @@ em_generator *em_generator_new(void) {
 }
 
 em_generator *em_generator_retain(em_generator *g) {
+  if (g == NULL) return NULL;
   em_ref_inc(&g->refs);
   return g;
 }
@@ -106,6 +107,7 @@ void em_generator_release(em_generator *g) {
 }
 
 em_generator *em_generator_clone(em_generator *g) {
+  if (g == NULL) return NULL;
   em_generator *copy = em_generator_new();
   if (copy == NULL) return NULL;
   em_rng_lock(g);

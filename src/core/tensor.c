@@ -40,6 +40,8 @@ static inline void storage_attach(em_tensor *t, em_storage *s) {  // steals the 
 }
 
 static em_status check_sizes(int ndim, const int64_t *sizes) {
+  if (EM_UNLIKELY(ndim < 0 || (sizes == NULL && ndim > 0)))
+    return em_fail(EM_ERR_VALUE, "tensor: %d dimensions without sizes", ndim);
   if (ndim > EM_MAX_DIMS)
     return em_fail(EM_ERR_RUNTIME, "tensor: at most %d dimensions are supported, got %d", EM_MAX_DIMS, ndim);
   for (int i = 0; i < ndim; i++)
@@ -53,6 +55,8 @@ static em_status check_sizes(int ndim, const int64_t *sizes) {
 
 em_status em_tensor_new(int ndim, const int64_t *sizes, int dtype, em_device device, em_tensor **out) {
   EM_PASS(check_sizes(ndim, sizes));
+  if (EM_UNLIKELY((unsigned)dtype >= EM_NUM_DTYPES)) return em_fail(EM_ERR_VALUE, "tensor: %d is no dtype", dtype);
+  if (EM_UNLIKELY(device.type != EM_DEVICE_CPU && device.type != EM_DEVICE_META)) EM_PASS(em_device_check(device));
   em_tensor *t = em_alloc(sizeof *t);
   if (EM_UNLIKELY(t == NULL)) return EM_NOMEM(sizeof *t);
   em_status st = EM_OK;

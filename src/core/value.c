@@ -13,7 +13,7 @@ em_status em_tensor_list_new(int64_t n, em_tensor_list *out) {
   return EM_OK;
 }
 void em_tensor_list_clear(em_tensor_list *l) {
-  if (l->p == NULL) return;
+  if (l == NULL || l->p == NULL) return;
   for (int64_t i = 0; i < l->n; i++) em_tensor_release(l->p[i]);
   em_free(l->p, sizeof(em_tensor *) * (size_t)(l->n == 0 ? 1 : l->n));
   l->p = NULL;
@@ -33,6 +33,7 @@ static size_t element_size(int tag) {
 static size_t list_bytes(const em_value *v) { return element_size(v->tag) * (size_t)(v->list.n > 0 ? v->list.n : 1); }
 
 em_status em_value_copy(const em_value *v, em_value *out) {
+  if (v == NULL) return em_fail(EM_ERR_TYPE, "em_value_copy(): the value is NULL");
   *out = *v;
   out->owned = 1;
   switch (v->tag) {
@@ -63,6 +64,7 @@ nomem:
 }
 
 void em_value_clear(em_value *v) {
+  if (v == NULL) return;
   em_value old = *v;
   *v = em_value_none();
   if (!old.owned) return;

@@ -175,7 +175,7 @@ static em_status autocast(const em_operator *op, uint64_t ks, void *context, con
   em_status st = EM_OK;
   em_guard guard = em_guard_exclude(EM_KEYBIT(EM_KEY_Autocast));  // the parts of a composite are not cast again
   for (; n < op->nargs; n++) EM_TRY(cast_value(&args[n], dtype, &cast_args[n]));
-  EM_TRY(em_call_boxed(op, cast_args, rets));
+  EM_TRY(em_priv_call_boxed(op, cast_args, rets));
 fail:
   em_guard_restore(guard);
   for (int i = 0; i < n; i++) em_value_clear(&cast_args[i]);

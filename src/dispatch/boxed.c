@@ -34,6 +34,9 @@ em_status em_priv_no_kernel(const em_operator *op, uint64_t arg_keys) {
       "Could not run '%s' with arguments from the '%s' backend. '%s' is only available for these backends: [%s].",
       op->full, backend, op->full, have);
 }
+em_status em_priv_missing_argument(const em_operator *op) {
+  return em_fail_operator(em_fail(EM_ERR_TYPE, "%s: an argument that must be given is NULL", op->full), op->full);
+}
 em_status em_redispatch_boxed(const em_operator *op, uint64_t ks, const em_value *args, em_value *rets) {
   ks &= op->mask;
   if (EM_UNLIKELY(ks == 0)) return em_priv_no_kernel(op, em_priv_boxed_keys(op, args));
@@ -42,7 +45,7 @@ em_status em_redispatch_boxed(const em_operator *op, uint64_t ks, const em_value
   if (host != NULL) return host->boxed(op, ks, host->context, args, rets);
   return op->unbox(op->slots[key].fn, ks, args, rets);
 }
-em_status em_call_boxed(const em_operator *op, const em_value *args, em_value *rets) {
+em_status em_priv_call_boxed(const em_operator *op, const em_value *args, em_value *rets) {
   em_status st = em_redispatch_boxed(op, em_priv_keys(op, em_priv_boxed_keys(op, args)), args, rets);
   return EM_LIKELY(st == EM_OK) ? EM_OK : em_fail_operator(st, op->full);
 }

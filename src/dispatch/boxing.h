@@ -108,6 +108,13 @@ static inline int em_unbox_enum(const em_value *v) { return v->tag == EM_TAG_NON
 
 // Keys of lists and of factories' device arguments.
 EM_PRIV uint64_t em_priv_list_keys(em_tensors l);
+// Is it no list, or does it lack an entry that must be there?
+static inline bool em_priv_list_broken(em_tensors l, bool gaps) {
+  if (EM_UNLIKELY(l.n < 0 || (l.p == NULL && l.n > 0))) return true;
+  for (int64_t i = 0; !gaps && i < l.n; i++)
+    if (EM_UNLIKELY(l.p[i] == NULL)) return true;
+  return false;
+}
 static inline uint64_t em_priv_device_keys(em_device d) {
   return EM_KEYBIT(em_device_key(d.type < 0 ? (em_device){EM_DEVICE_CPU, -1} : d));
 }

@@ -105,6 +105,7 @@ static inline uint64_t em_priv_keys(const em_operator *op, uint64_t arg_keys) {
 #define EM_KEYS_BELOW(k) (EM_KEYBIT(k) - 1)
 // No kernel: NotImplementedError "Could not run 'aten::mm' with arguments from the 'Meta' backend..."
 EM_PRIV em_status em_priv_no_kernel(const em_operator *op, uint64_t arg_keys) __attribute__((cold));
+EM_PRIV em_status em_priv_missing_argument(const em_operator *op) __attribute__((cold));  // a C program gave NULL
 
 // --- registration (src/dispatch/registry.c). Not thread-safe against calls of the same operator; the host's lock
 // guards it.
@@ -127,6 +128,8 @@ EM_PRIV const em_host_kernel *em_priv_host_kernel(const em_operator *op, int key
 
 // --- calls
 // Continues below: ks was masked by the caller.
+// em_call_boxed for callers whose values fit the schema: tags are not looked at.
+EM_PRIV em_status em_priv_call_boxed(const em_operator *op, const em_value *args, em_value *rets);
 EM_PRIV em_status em_redispatch_boxed(const em_operator *op, uint64_t ks, const em_value *args, em_value *rets);
 EM_PRIV uint64_t em_priv_boxed_keys(const em_operator *op, const em_value *args);
 

@@ -65,7 +65,7 @@ void em_priv_register_table(em_operator **ops, size_t n) {
   }
 }
 em_operator *em_operator_find(const char *ns, const char *name, const char *overload) {
-  if (registry.index_size == 0) return NULL;
+  if (registry.index_size == 0 || ns == NULL || name == NULL || overload == NULL) return NULL;
   size_t i = hash_name(ns, name, overload) & (registry.index_size - 1);
   for (; registry.index[i] != 0; i = (i + 1) & (registry.index_size - 1)) {
     em_operator *op = registry.ops[registry.index[i] - 1];
@@ -137,6 +137,7 @@ em_status em_dispatch_set_fallback(int key, em_boxed_fn fn, void *context, void 
 }
 
 em_status em_operator_define(const char *schema, em_operator **out) {
+  if (schema == NULL) return em_fail(EM_ERR_TYPE, "em_operator_define(): the schema is NULL");
   em_operator *op;
   EM_PASS(em_schema_parse(schema, &op));
   em_status st = EM_OK;

@@ -80,7 +80,11 @@ static em_status type(parser *p, em_arg *a) {
   }
   if (*p->at == '[') {
     p->at++;
-    if (isdigit((unsigned char)*p->at)) a->list_size = (int16_t)strtol(p->at, (char **)&p->at, 10);
+    if (isdigit((unsigned char)*p->at)) {
+      long size = strtol(p->at, (char **)&p->at, 10);
+      if (size > INT16_MAX) return bad(p, "a smaller size before this");
+      a->list_size = (int16_t)size;
+    }
     if (*p->at++ != ']') return bad(p, "']'");
     if (bases[b].list == 255) return bad(p, "a type that has lists before this");
     a->type = item_optional && a->type == EM_TYPE_TENSOR ? EM_TYPE_OPT_TENSOR_LIST : bases[b].list;

@@ -40,6 +40,7 @@ void em_priv_channels_last_strides(int ndim, const int64_t *sizes, int64_t *stri
 }
 // Strides of a fresh copy of t in a memory format. EM_ERR_RUNTIME for channels_last of the wrong rank.
 em_status em_priv_format_strides(const em_tensor *t, int format, int64_t *strides) {
+  if (format > EM_FORMAT_CHANNELS_LAST_3D) return em_fail(EM_ERR_VALUE, "no memory format has the number %d", format);
   if (format == EM_FORMAT_CONTIGUOUS) {
     em_shape_contiguous_strides(t->ndim, t->sizes, strides);
   } else if (format == EM_FORMAT_CHANNELS_LAST || format == EM_FORMAT_CHANNELS_LAST_3D) {
@@ -206,6 +207,8 @@ em_status n_zero_(uint64_t ks, em_tensor *self) { return n_fill_(ks, self, em_sc
 em_status n_resize_(uint64_t ks, em_tensor *self, em_ints size, int memory_format) {
   (void)ks;
   if (memory_format == EM_FORMAT_PRESERVE) return em_fail(EM_ERR_RUNTIME, "Unsupported memory formatPreserve");
+  if (memory_format > EM_FORMAT_CHANNELS_LAST_3D)
+    return em_fail(EM_ERR_VALUE, "no memory format has the number %d", memory_format);
   if (size.n > EM_MAX_DIMS)
     return em_fail(EM_ERR_RUNTIME, "resize_: at most %d dimensions are supported, got %lld", EM_MAX_DIMS, (long long)size.n);
   const int rank = memory_format == EM_FORMAT_CHANNELS_LAST ? 4 : memory_format == EM_FORMAT_CHANNELS_LAST_3D ? 5 : 0;

@@ -156,18 +156,21 @@ em_status c_linalg_det(em_tensor *A, em_tensor **out) {
 }
 em_status c__linalg_slogdet(em_tensor *A, em_tensor **out0, em_tensor **out1, em_tensor **out2, em_tensor **out3) {
   em_status st = EM_OK;
-  em_tensor *lu = NULL, *pivots = NULL, *diagonal = NULL, *turns = NULL, *signs = NULL, *product = NULL, *sizes = NULL, *logs = NULL;
+  em_tensor *lu = NULL, *pivots = NULL, *diagonal = NULL, *turns = NULL, *signs = NULL, *product = NULL, *sizes = NULL, *logs = NULL,
+            *sign = NULL, *total = NULL;
   EM_TRY(factor(A, "linalg.slogdet", &lu, &pivots, &diagonal, &turns));
   EM_TRY(em_call_sgn(diagonal, &signs));
   EM_TRY(em_call_prod_dim_int(signs, -1, false, EM_DTYPE_NONE, &product));
   EM_TRY(em_call_abs(diagonal, &sizes));
   EM_TRY(em_call_log(sizes, &logs));
-  EM_TRY(em_call_mul_Tensor(product, turns, out0));
-  EM_TRY(em_call_sum_dim_IntList(logs, EM_INTS(-1), false, EM_DTYPE_NONE, out1));
+  EM_TRY(em_call_mul_Tensor(product, turns, &sign));
+  EM_TRY(em_call_sum_dim_IntList(logs, EM_INTS(-1), false, EM_DTYPE_NONE, &total));
+  *out0 = em_tensor_retain(sign);
+  *out1 = em_tensor_retain(total);
   *out2 = em_tensor_retain(lu);
   *out3 = em_tensor_retain(pivots);
 fail:;
-  em_tensor *const all[] = {lu, pivots, diagonal, turns, signs, product, sizes, logs};
+  em_tensor *const all[] = {lu, pivots, diagonal, turns, signs, product, sizes, logs, sign, total};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) em_tensor_release(all[i]);
   return st;
 }

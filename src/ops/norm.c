@@ -294,19 +294,16 @@ static em_status repeated(em_tensor *t, int64_t times, em_tensor **out) {
   em_tensor_release(wide);
   return st;
 }
-// The mean over instances of what batch norm left in its own copy of a running statistic. Own: without a gradient.
-static em_status write_back(em_tensor *running, em_tensor *copy, int64_t n, em_tensor *input) {
-  em_status st = EM_OK;
+// The mean over instances of what batch norm left in its own copy of a running statistic, and where it goes: `plain`, the
+// statistic without a gradient.
+static em_status over_instances(em_tensor *running, em_tensor *copy, int64_t n, em_tensor *input, em_tensor **plain,
+                                em_tensor **mean) {
   if (running == NULL) return EM_OK;
-  em_tensor *plain = NULL, *view = NULL, *mean = NULL;
-  EM_TRY(em_call_alias(running, &plain));
-  EM_TRY(em_call_view(copy, EM_INTS(n, input->sizes[1]), &view));
-  EM_TRY(em_call_mean_dim(view, EM_INTS(0), false, EM_DTYPE_NONE, &mean));
-  EM_TRY(em_call_copy_(plain, mean, false));
-fail:
-  em_tensor_release(plain);
+  em_tensor *view;
+  EM_PASS(em_call_alias(running, plain));
+  EM_PASS(em_call_view(copy, EM_INTS(n, input->sizes[1]), &view));
+  em_status st = em_call_mean_dim(view, EM_INTS(0), false, EM_DTYPE_NONE, mean);
   em_tensor_release(view);
-  em_tensor_release(mean);
   return st;
 }
 em_status c_instance_norm(em_tensor *input, em_tensor *weight, em_tensor *bias, em_tensor *running_mean,
@@ -317,7 +314,8 @@ em_status c_instance_norm(em_tensor *input, em_tensor *weight, em_tensor *bias, 
   EM_PASS(check_channel_dim(input));
   em_status st = EM_OK;
   const int64_t n = input->sizes[0];
-  em_tensor *w = NULL, *b = NULL, *rm = NULL, *rv = NULL, *x = NULL, *flat = NULL, *y = NULL;
+  em_tensor *w = NULL, *b = NULL, *rm = NULL, *rv = NULL, *x = NULL, *flat = NULL, *y = NULL, *result = NULL,
+            *to[2] = {NULL}, *mean[2] = {NULL};
   int64_t sizes[EM_MAX_DIMS];
   for (int d = 0; d < input->ndim; d++) sizes[d] = input->sizes[d];
   sizes[0] = 1;
@@ -329,12 +327,20 @@ em_status c_instance_norm(em_tensor *input, em_tensor *weight, em_tensor *bias, 
   EM_TRY(em_call_contiguous(input, EM_FORMAT_CONTIGUOUS, &x));
   EM_TRY(em_call_view(x, (em_ints){sizes, input->ndim}, &flat));
   EM_TRY(em_call_batch_norm(flat, w, b, rm, rv, use_input_stats, momentum, eps, cudnn, &y));
-  if (use_input_stats) {
-    EM_TRY(write_back(running_mean, rm, n, input));
-    EM_TRY(write_back(running_var, rv, n, input));
+  EM_TRY(em_call_view(y, (em_ints){input->sizes, input->ndim}, &result));
+  if (use_input_stats) {  // the statistics are written last, when nothing else can fail
+    EM_TRY(over_instances(running_mean, rm, n, input, &to[0], &mean[0]));
+    EM_TRY(over_instances(running_var, rv, n, input, &to[1], &mean[1]));
+    for (int i = 0; i < 2; i++)
+      if (to[i] != NULL) EM_TRY(em_call_copy_(to[i], mean[i], false));
   }
-  EM_TRY(em_call_view(y, (em_ints){input->sizes, input->ndim}, out));
+  *out = em_tensor_retain(result);
 fail:
+  em_tensor_release(result);
+  for (int i = 0; i < 2; i++) {
+    em_tensor_release(to[i]);
+    em_tensor_release(mean[i]);
+  }
   em_tensor_release(w);
   em_tensor_release(b);
   em_tensor_release(rm);

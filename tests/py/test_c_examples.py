@@ -1,6 +1,7 @@
 """The C examples: programs without Python, on what Python wrote and the other way round."""
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -72,6 +73,18 @@ def test_weights_from_c_load_in_python(out):
 def test_checkers_run_two_steps(out):
     done = example("train_digits", "--steps", "2", "--data", str(out / "digits.csv"), "--out", str(out / "two.safetensors"))
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", ["custom_op", "train_digits"])
+def test_valgrind_finds_nothing_lost(out, name):
+    if shutil.which("valgrind") is None or os.path.basename(BUILD) != "build":
+        pytest.skip("needs valgrind and an ordinary build")
+    arguments = ["--steps", "2", "--data", str(out / "digits.csv"), "--out", str(out / "two.safetensors")]
+    program = os.path.join(BUILD, "examples", "c", "example_" + name)
+    done = subprocess.run(["valgrind", "-q", "--leak-check=full", "--show-leak-kinds=definite", "--errors-for-leak-kinds=definite",
+                           "--error-exitcode=9", program, *(arguments if name == "train_digits" else [])],
+                          capture_output=True, text=True, env=dict(os.environ, EMBER_NUM_THREADS="1"))
+    assert done.returncode == 0, done.stderr[-3000:]
 
 
 def test_what_is_wrong_is_said(out, tmp_path):

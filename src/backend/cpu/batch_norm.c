@@ -144,16 +144,17 @@ static em_status make_arrays(batch *j, em_tensor **block) {
   channel_arrays(j, *block);
   return EM_OK;
 }
-// running = momentum * new + (1 - momentum) * running
-static em_status update(em_tensor *running, const double *fresh, double factor, double momentum) {
-  if (running == NULL) return EM_OK;
-  em_tensor *r;
-  EM_PASS(em_priv_norm_dense(running, EM_F64, false, &r));
-  double *p = em_tensor_data(r);
-  for (int64_t c = 0; c < running->numel; c++) p[c] = momentum * (fresh[c] * factor) + (1 - momentum) * p[c];
-  em_status st = r == running ? EM_OK : em_copy_into(running, r);
-  em_tensor_release(r);
-  return st;
+// running = momentum * new + (1 - momentum) * running. Needs no memory, so that it can run last and not fail.
+static void update(em_tensor *running, const double *fresh, double factor, double momentum) {
+  if (running == NULL) return;
+  const int64_t step = running->strides[0] * (int64_t)em_tensor_itemsize(running);
+  char *p = em_tensor_data(running);
+  for (int64_t c = 0; c < running->numel; c++, p += step) {
+    double v;
+    em_cast_load(&v, EM_F64, p, running->dtype, step, 1);
+    v = momentum * (fresh[c] * factor) + (1 - momentum) * v;
+    em_cast_store(p, running->dtype, step, &v, EM_F64, 1);
+  }
 }
 static em_status from_running(batch *j, em_tensor *running_mean, em_tensor *running_var) {
   em_status st = EM_OK;
@@ -197,14 +198,17 @@ em_status k_cpu_native_batch_norm(em_plan *p, em_tensor *input, em_tensor *weigh
   if (st != EM_OK || !training) goto fail;
   em_tensor_put(save_mean, 0, j.mean, EM_F64, j.c);
   em_tensor_put(save_invstd, 0, j.invstd, EM_F64, j.c);
-  EM_TRY(update(running_mean, j.d, 1, momentum));
-  EM_TRY(update(running_var, j.s0, 1 / (double)(per_channel(&j) - 1), momentum));
 fail:
+  st = em_priv_norm_commit(out, o, st);
+  if (st == EM_OK && training) {
+    update(running_mean, j.d, 1, momentum);
+    update(running_var, j.s0, 1 / (double)(per_channel(&j) - 1), momentum);
+  }
   em_tensor_release(block);
   em_tensor_release(x);
   em_tensor_release(g);
   em_tensor_release(b);
-  return em_priv_norm_commit(out, o, st);
+  return st;
 }
 
 // --- backward
