@@ -8,7 +8,7 @@ static inline bool em_device_given(em_device d) { return d.type >= 0; }
 static inline bool em_device_equal(em_device a, em_device b) { return a.type == b.type && a.index == b.index; }
 static inline int em_device_key(em_device d) {
   static const uint8_t keys[EM_DEVICE_TYPES] = {EM_KEY_CPU, EM_KEY_CUDA, EM_KEY_OpenCL, EM_KEY_Meta};
-  return keys[(unsigned)d.type];
+  return (unsigned)d.type < EM_DEVICE_TYPES ? keys[(unsigned)d.type] : EM_KEY_CPU;  // em_device_check refuses the others
 }
 // Parses "cpu", "cuda:1", "meta". EM_ERR_RUNTIME with PyTorch's words on nonsense.
 EM_PRIV em_status em_device_parse(const char *text, em_device *out);
