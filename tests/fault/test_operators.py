@@ -53,7 +53,7 @@ def test_backward(name):
         results = [r for r in flat(call(*given, **kwargs)) if r.requires_grad]
         torch.autograd.grad(results, leaves, [torch.ones_like(r) for r in results], allow_unused=True)
 
-    assert fail_each(run, tensors_in(args)) > 0
+    assert fail_each(run, leaves) > 0  # a forward that succeeds moves running statistics
 
 
 @pytest.mark.parametrize("call", ["add_", "mul_", "exp_", "clamp_"])
