@@ -22,7 +22,7 @@ def copy_checkout(tree):
     Ninja compares commands and times, and compile commands hold no absolute path: only what the new rows change is
     built again.
     """
-    for folder in ("gen", "include", "ops", "python", "src", "tests/c", "tests/fuzz", "tools", "examples/c"):
+    for folder in ("gen", "include", "ops", "python", "src", "packaging", "tests/c", "tests/fuzz", "tools", "examples/c"):
         shutil.copytree(os.path.join(ROOT, folder), tree / folder, symlinks=True)
     for name in ("meson.build", "meson.options"):
         shutil.copy2(os.path.join(ROOT, name), tree / name)
