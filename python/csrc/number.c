@@ -179,10 +179,25 @@ static PyObject *nb_ipow(PyObject *a, PyObject *b, PyObject *mod) {
   return binary(N_IPOW, a, b);
 }
 
+// tensor == ndarray compares elements, as PyTorch's does (and only ==: the other comparisons are left to numpy).
+static PyObject *equal_to_array(PyObject *tensor, PyObject *array) {
+  PyObject *ember = PyImport_ImportModule("ember"), *other = NULL, *result = NULL;
+  if (ember != NULL) other = PyObject_CallMethod(ember, "as_tensor", "O", array);
+  if (other != NULL) result = binary(N_EQ, tensor, other);
+  Py_XDECREF(ember);
+  Py_XDECREF(other);
+  return result;
+}
+
 PyObject *em_py_tensor_compare(PyObject *a, PyObject *b, int op) {
   static const int map[] = {
       [Py_LT] = N_LT, [Py_LE] = N_LE, [Py_EQ] = N_EQ, [Py_NE] = N_NE, [Py_GT] = N_GT, [Py_GE] = N_GE};
-  return binary(map[op], a, b);
+  PyObject *result = binary(map[op], a, b);
+  if (EM_UNLIKELY(result == Py_NotImplemented && op == Py_EQ && strcmp(Py_TYPE(b)->tp_name, "numpy.ndarray") == 0)) {
+    Py_DECREF(result);
+    return equal_to_array(a, b);
+  }
+  return result;
 }
 
 // ---------------------------------------------------------------- one operand

@@ -82,8 +82,9 @@ def main(argv):
             print(f"ember: can't open file {first!r}: [Errno {e.errno}] {e.strerror}", file=sys.stderr)
             return 2
         import os
-        sys.path.insert(0, os.path.dirname(os.path.abspath(first)))
-        _run(source, first, argv)
+        path = os.path.abspath(first)  # as python does: the program may change its folder
+        sys.path.insert(0, os.path.dirname(path))
+        _run(source, path, argv)
     return 0
 
 

@@ -304,3 +304,12 @@ def test_storages():
     assert y.tolist() == [1, 2, 3]
     y = torch.empty(0, dtype=torch.int16).set_(torch.UntypedStorage(2), 0, (100,), (1,))
     assert y.untyped_storage().nbytes() == 200  # grows, as PyTorch's does
+
+
+def test_equality_with_an_array_is_by_element():
+    np = pytest.importorskip("numpy", reason="compares with numpy's arrays")
+    y, p = torch.tensor([1, 0, 2]), np.array([1, 0, 1])
+    for same in (y == p, p == y):
+        assert isinstance(same, torch.Tensor) and same.tolist() == [True, True, False]
+    assert (torch.tensor([1.5]) == np.array([1.5, 2.0])).tolist() == [True, False]
+    assert (y == object()) is False

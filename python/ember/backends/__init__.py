@@ -1,14 +1,17 @@
 """Which libraries stand behind the operators."""
 
 import contextlib
+import sys
 import types
 
 from ember import _C
 
 
 def _module(name, **values):
-    m = types.SimpleNamespace(**values)
-    m.__name__ = f"ember.backends.{name}"
+    """A module that programs may import by its name: `import torch.backends.cudnn as cudnn` heads many of them."""
+    m = types.ModuleType(f"ember.backends.{name}")
+    m.__dict__.update(values)
+    sys.modules[m.__name__] = m
     return m
 
 

@@ -337,6 +337,16 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     return _weighted_reduce(errors, weight, input, reduction)
 
 
+_SCALAR_NAMES = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long", "int32": "Int",
+                 "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool"}
+
+
+def _scalar_name(tensor):
+    """PyTorch's word for the tensor's dtype in messages."""
+    name = str(tensor.dtype).rpartition(".")[2]
+    return _SCALAR_NAMES.get(name, name)
+
+
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
     """-(target * log(input) + (1 - target) * log(1 - input)), the logarithms at least -100. input in [0, 1]."""
     if has_torch_function_variadic(input, target, weight):
@@ -346,6 +356,8 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     if target.size() != input.size():
         raise ValueError(f"Using a target size ({target.size()}) that is different to the input size "
                          f"({input.size()}) is deprecated. Please ensure they have the same size.")
+    if not target.is_floating_point():
+        raise RuntimeError(f"Found dtype {_scalar_name(target)} but expected {_scalar_name(input)}")
     if weight is not None:
         weight = weight.expand(target.size())
     return _C._nn.binary_cross_entropy(input, target, weight, _Reduction.get_enum(reduction))
@@ -361,4 +373,6 @@ def binary_cross_entropy_with_logits(input, target, weight=None, size_average=No
     reduction = _legacy(size_average, reduce, reduction)
     if target.size() != input.size():
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
+    if not target.is_floating_point():
+        raise RuntimeError(f"result type {_scalar_name(input)} can't be cast to the desired output type {_scalar_name(target)}")
     return ember.binary_cross_entropy_with_logits(input, target, weight, pos_weight, _Reduction.get_enum(reduction))

@@ -52,20 +52,27 @@ def normal_(tensor, mean=0.0, std=1.0, generator=None):
 
 def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
     """Normal, cut off outside [a, b]."""
-    def cdf(x):
-        return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
-
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn("mean is more than 2 std from [a, b] in nn.init.trunc_normal_. "
                       "The distribution of values may be incorrect.", stacklevel=2)
-    low, high = cdf((a - mean) / std), cdf((b - mean) / std)
     with ember.no_grad():
-        # Uniform in the part of [-1, 1] that the inverse error function sends into [a, b].
-        tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
-        tensor.erfinv_()
-        tensor.mul_(std * math.sqrt(2.0))
-        tensor.add_(mean)
-        return tensor.clamp_(min=a, max=b)
+        tensor.normal_(mean, std, generator=generator)
+        for _ in range(_MOST_DRAWS):  # as PyTorch: all are drawn again, and those outside are replaced
+            outside = (tensor < a) | (tensor > b)
+            if not outside.any():
+                return tensor
+            tensor.copy_(ember.where(outside, ember.empty_like(tensor).normal_(mean, std, generator=generator), tensor))
+        return _trunc_normal_by_quantiles(tensor, mean, std, a, b, generator)
+
+
+_MOST_DRAWS = 100_000  # [a, b] lies so far out that chance will not get there
+
+
+def _trunc_normal_by_quantiles(tensor, mean, std, a, b, generator):
+    """Uniform in the part of [-1, 1] that the inverse error function sends into [a, b]."""
+    low, high = (math.erf((x - mean) / (std * math.sqrt(2.0))) for x in (a, b))
+    tensor.uniform_(low, high, generator=generator).erfinv_()
+    return tensor.mul_(std * math.sqrt(2.0)).add_(mean).clamp_(min=a, max=b)
 
 
 def constant_(tensor, val):
