@@ -1,7 +1,7 @@
 """Count PyTorch's public names: by namespace and tier, how many exist in Ember and how many a test uses.
 
 The names stand in tests/api/names.tsv. A name exists when Ember resolves it. It is tested when a file under tests/, an
-example or a page of the docs uses its last part as an attribute, a call, an import, or (operators) as an entry of
+example or a page of the docs uses its last part as an attribute, a call, an import, a name in a list, or (operators) as an entry of
 tests/ops/table*.py or a line of tests/parity. `--missing 1` lists what a tier lacks.
 """
 import argparse
@@ -80,6 +80,8 @@ def words_of_python(text):
             used.add(node.attr)
         elif isinstance(node, ast.Name):
             used.add(node.id)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier() and len(node.value) > 3:
+            used.add(node.value)  # a list of names that a test walks with getattr
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             used |= {part for alias in node.names for part in alias.name.split(".")}
     return used

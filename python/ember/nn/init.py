@@ -7,7 +7,8 @@ import ember
 from ember.overrides import handle_torch_function, has_torch_function_variadic
 
 __all__ = ["calculate_gain", "uniform_", "normal_", "trunc_normal_", "constant_", "ones_", "zeros_", "eye_",
-           "xavier_uniform_", "xavier_normal_", "kaiming_uniform_", "kaiming_normal_", "sparse_"]
+           "xavier_uniform_", "xavier_normal_", "kaiming_uniform_", "kaiming_normal_", "orthogonal_",
+           "dirac_", "sparse_"]
 
 _UNIT_GAIN = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
               "sigmoid")
@@ -73,6 +74,38 @@ def _trunc_normal_by_quantiles(tensor, mean, std, a, b, generator):
     low, high = (math.erf((x - mean) / (std * math.sqrt(2.0))) for x in (a, b))
     tensor.uniform_(low, high, generator=generator).erfinv_()
     return tensor.mul_(std * math.sqrt(2.0)).add_(mean).clamp_(min=a, max=b)
+
+
+def orthogonal_(tensor, gain=1, generator=None):
+    """Orthonormal rows or columns (A. M. Saxe and others, "Exact solutions to the nonlinear dynamics of learning", 2013)."""
+    if tensor.ndimension() < 2:
+        raise ValueError("Only tensors with 2 or more dimensions are supported")
+    if tensor.numel() == 0:
+        return tensor
+    rows, columns = tensor.size(0), tensor.numel() // tensor.size(0)
+    drawn = tensor.new_empty((rows, columns)).normal_(0, 1, generator=generator)
+    with ember.no_grad():
+        q, r = ember.linalg.qr(drawn.t() if rows < columns else drawn)
+        q = q * r.diagonal().sign()  # makes the decomposition unique
+        tensor.view(rows, columns).copy_(q.t() if rows < columns else q)
+        return tensor.mul_(gain)
+
+
+def dirac_(tensor, groups=1):
+    """Convolution weights that pass their input on: ones at the kernels' middles, for as many channels as there are."""
+    dimensions = tensor.ndimension()
+    if dimensions not in (3, 4, 5):
+        raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
+    if tensor.size(0) % groups != 0:
+        raise ValueError("dim 0 must be divisible by groups")
+    out_channels = tensor.size(0) // groups
+    middle = tuple(size // 2 for size in tensor.shape[2:])
+    with ember.no_grad():
+        tensor.zero_()
+        for group in range(groups):
+            for channel in range(min(out_channels, tensor.size(1))):
+                tensor[(group * out_channels + channel, channel, *middle)] = 1
+    return tensor
 
 
 def constant_(tensor, val):
@@ -189,6 +222,8 @@ uniform = _deprecated(uniform_)
 normal = _deprecated(normal_)
 constant = _deprecated(constant_)
 eye = _deprecated(eye_)
+orthogonal = _deprecated(orthogonal_)
+dirac = _deprecated(dirac_)
 xavier_uniform = _deprecated(xavier_uniform_)
 xavier_normal = _deprecated(xavier_normal_)
 kaiming_uniform = _deprecated(kaiming_uniform_)
