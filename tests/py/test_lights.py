@@ -288,7 +288,7 @@ def test_snapshot_lists_live_storages_and_where_they_were_made():
 
 
 def run(code, **variables):
-    environment = {name: value for name, value in os.environ.items() if name not in _env.VARIABLES}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("EMBER_")}
     return subprocess.run([sys.executable, *code], capture_output=True, text=True, timeout=120, env={**environment, **variables})
 
 
