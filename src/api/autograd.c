@@ -1,10 +1,8 @@
 // autograd.c: ember/autograd.h.
-#include "../autograd/engine.h"
 #include "api.h"
+#include "../autograd/engine.h"
 #include <ember/autograd.h>  // after the library's own headers, whose inline forms win
 
-INLINE(bool, em_tensor_requires_grad, (em_tensor *));
-INLINE(bool, em_grad_enabled, (void));
 EXPORT(bool, em_tensor_requires_grad, (em_tensor *t)) { return t != NULL && em_tensor_requires_grad(t); }
 EXPORT(bool, em_grad_enabled, (void)) { return em_grad_enabled(); }
 

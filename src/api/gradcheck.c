@@ -1,8 +1,8 @@
 // gradcheck.c: em_gradcheck: the gradients that backward gives against central differences.
+#include "api.h"
 #include <math.h>
 #include <stdio.h>
 #include "../autograd/engine.h"
-#include "api.h"
 #include "gen_ops.h"
 #include <ember/autograd.h>  // after the library's own headers, whose inline forms win
 #include <ember/scope.h>

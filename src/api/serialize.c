@@ -1,10 +1,10 @@
 // serialize.c: ember/serialize.h, over the readers and writers of src/serialize.
+#include "api.h"
 #include <stdio.h>
 #include <string.h>
 #include "../autograd/node.h"
 #include "../serialize/checkpoint.h"
 #include "../serialize/safetensors.h"
-#include "api.h"
 #include "gen_ops.h"
 #include <ember/serialize.h>  // after the library's own headers
 

@@ -1,15 +1,11 @@
 // tensor.c: ember/tensor.h.
+#include "api.h"
 #include <string.h>
 #include "../autograd/node.h"
 #include "../core/iterator.h"
 #include "../core/shape.h"
-#include "api.h"
 #include <ember/tensor.h>  // after the library's own headers, whose inline forms win
 
-INLINE(em_tensor *, em_tensor_retain, (em_tensor *));
-INLINE(void, em_tensor_release, (em_tensor *));
-INLINE(bool, em_tensor_is_contiguous, (const em_tensor *));
-INLINE(void *, em_tensor_data, (const em_tensor *));
 EXPORT(em_tensor *, em_tensor_retain, (em_tensor *t)) { return em_tensor_retain(t); }
 EXPORT(void, em_tensor_release, (em_tensor *t)) { em_tensor_release(t); }
 EXPORT(bool, em_tensor_is_contiguous, (const em_tensor *t)) { return t != NULL && em_tensor_is_contiguous(t); }

@@ -1,5 +1,6 @@
 // text.c: em_tensor_text: a tensor as Python prints it (python/ember/_tensor_str.py has the rules; here with PyTorch's
 // default options: 4 digits, 80 columns, summaries with 3 elements at each edge from more than 1000 on).
+#include "api.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -8,7 +9,6 @@
 #include "../autograd/node.h"
 #include "../core/iterator.h"
 #include "gen_ops.h"
-#include "api.h"
 #include <ember/autograd.h>  // after the library's own headers, whose inline forms win
 #include <ember/tensor.h>
 
