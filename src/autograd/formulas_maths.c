@@ -108,7 +108,6 @@ em_status formula_polar_angle(em_tensor *grad, em_tensor *result, em_tensor **ou
 
 // ---- logarithms -----------------------------------------------------------------------------------------------------
 
-// An operand's share of the sum: e^(self - result); equal infinities share nothing that could be said.
 // grad / (1 + exp(other - self)), also exp2: the share of self, which stays right where self or other is infinite.
 em_status formula_logaddexp(em_tensor *grad, em_tensor *self, em_tensor *other, em_tensor **out) {
   OWN d = NULL;

@@ -4,7 +4,6 @@ import ember
 from . import constraints
 from .distribution import Distribution
 from .normal import Normal
-from .utils import broadcast_all, batch_shape_of
 
 __all__ = ["LogNormal"]
 

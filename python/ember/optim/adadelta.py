@@ -13,7 +13,7 @@ class Adadelta(EachParameter):
         _check_lr(lr)
         if not 0.0 <= rho <= 1.0:
             raise ValueError(f"Invalid rho value: {rho}")
-        _check_at_least_zero(eps=("epsilon", eps), weight_decay=("weight_decay", weight_decay))
+        _check_at_least_zero(epsilon=eps, weight_decay=weight_decay)
         super().__init__(params, {
             "lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
             "capturable": capturable, "foreach": foreach, "differentiable": differentiable})

@@ -1,7 +1,7 @@
 """Adafactor (N. Shazeer and M. Stern, "Adafactor: adaptive learning rates with sublinear memory cost", 2018)."""
 
 import ember
-from .optimizer import EachParameter, _check_at_least_zero, _check_lr, _new_step, _to_scalar
+from .optimizer import EachParameter, _new_step, _to_scalar
 
 __all__ = ["Adafactor"]
 

@@ -14,8 +14,8 @@ class Adagrad(EachParameter):
     def __init__(self, params, lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10,
                  foreach=None, *, maximize=False, differentiable=False, fused=None):
         _check_lr(lr)
-        _check_at_least_zero(lr_decay=("lr_decay", lr_decay), weight_decay=("weight_decay", weight_decay),
-                             initial=("initial_accumulator_value", initial_accumulator_value), eps=("epsilon", eps))
+        _check_at_least_zero(lr_decay=lr_decay, weight_decay=weight_decay,
+                             initial_accumulator_value=initial_accumulator_value, epsilon=eps)
         super().__init__(params, {
             "lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay,
             "initial_accumulator_value": initial_accumulator_value, "foreach": foreach, "maximize": maximize,

@@ -27,9 +27,9 @@ class Adam(Optimizer):
                  maximize=False, capturable=False, differentiable=False, fused=None, decoupled_weight_decay=False):
         _check_tensor_option("lr", lr, capturable, foreach)
         _check_lr(lr)
-        _check_at_least_zero(eps=("epsilon", eps))
+        _check_at_least_zero(epsilon=eps)
         _check_betas(betas)
-        _check_at_least_zero(weight_decay=("weight_decay", weight_decay))
+        _check_at_least_zero(weight_decay=weight_decay)
         if isinstance(betas[0], ember.Tensor) != isinstance(betas[1], ember.Tensor):
             raise ValueError("betas must be either both floats or both Tensors")
         for i in (0, 1):

@@ -12,9 +12,9 @@ class Adamax(EachParameter):
     def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, foreach=None, *, maximize=False,
                  differentiable=False, capturable=False):
         _check_lr(lr)
-        _check_at_least_zero(eps=("epsilon", eps))
+        _check_at_least_zero(epsilon=eps)
         _check_betas(betas)
-        _check_at_least_zero(weight_decay=("weight_decay", weight_decay))
+        _check_at_least_zero(weight_decay=weight_decay)
         super().__init__(params, {
             "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "foreach": foreach,
             "maximize": maximize, "differentiable": differentiable, "capturable": capturable})

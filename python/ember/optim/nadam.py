@@ -13,9 +13,9 @@ class NAdam(EachParameter):
     def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, momentum_decay=4e-3,
                  decoupled_weight_decay=False, *, foreach=None, maximize=False, capturable=False, differentiable=False):
         _check_lr(lr)
-        _check_at_least_zero(eps=("epsilon", eps))
+        _check_at_least_zero(epsilon=eps)
         _check_betas(betas)
-        _check_at_least_zero(weight_decay=("weight_decay", weight_decay), decay=("momentum_decay", momentum_decay))
+        _check_at_least_zero(weight_decay=weight_decay, momentum_decay=momentum_decay)
         super().__init__(params, {
             "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "momentum_decay": momentum_decay,
             "decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize, "foreach": foreach,

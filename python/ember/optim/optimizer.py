@@ -358,10 +358,10 @@ def _check_lr(lr):
 
 
 def _check_at_least_zero(**options):
-    """Complaints about options that must not be negative: {option: (PyTorch's words for it, value)}."""
-    for words, value in options.values():
+    """Complaints about options that must not be negative, by the names that PyTorch's messages give them."""
+    for name, value in options.items():
         if not 0.0 <= value:
-            raise ValueError(f"Invalid {words} value: {value}")
+            raise ValueError(f"Invalid {name} value: {value}")
 
 
 def _check_betas(betas):

@@ -11,9 +11,9 @@ class RAdam(EachParameter):
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, decoupled_weight_decay=False, *,
                  foreach=None, maximize=False, capturable=False, differentiable=False):
         _check_lr(lr)
-        _check_at_least_zero(eps=("epsilon", eps))
+        _check_at_least_zero(epsilon=eps)
         _check_betas(betas)
-        _check_at_least_zero(weight_decay=("weight_decay", weight_decay))
+        _check_at_least_zero(weight_decay=weight_decay)
         super().__init__(params, {
             "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
             "foreach": foreach, "capturable": capturable, "decoupled_weight_decay": decoupled_weight_decay,

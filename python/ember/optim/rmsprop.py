@@ -11,8 +11,8 @@ class RMSprop(EachParameter):
     def __init__(self, params, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0, momentum=0, centered=False,
                  capturable=False, foreach=None, maximize=False, differentiable=False):
         _check_lr(lr)
-        _check_at_least_zero(eps=("epsilon", eps), momentum=("momentum", momentum),
-                             weight_decay=("weight_decay", weight_decay), alpha=("alpha", alpha))
+        _check_at_least_zero(epsilon=eps, momentum=momentum,
+                             weight_decay=weight_decay, alpha=alpha)
         super().__init__(params, {
             "lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered,
             "weight_decay": weight_decay, "capturable": capturable, "foreach": foreach, "maximize": maximize,

@@ -11,9 +11,7 @@ from copy import deepcopy
 
 import ember
 from ember.nn.modules.container import ModuleDict, ModuleList
-from ember.nn.modules.module import Module
 from ember.nn.parameter import Parameter
-from ember.utils.hooks import RemovableHandle  # noqa: F401  parametrize's users look for it here
 
 __all__ = ["cached", "ParametrizationList", "register_parametrization", "is_parametrized", "remove_parametrizations",
            "type_before_parametrizations", "transfer_parametrizations_and_params"]

@@ -10,10 +10,9 @@ import weakref
 
 from ember._utils import ExceptionWrapper
 
-from . import _utils
 from ._utils import channel
 from ._utils.worker import CHECK_INTERVAL, _IterableDatasetStopIteration, _ResumeIteration, _worker_loop
-from .dataloader import _BaseDataLoaderIter, _DatasetKind
+from .dataloader import _BaseDataLoaderIter
 
 _ends = weakref.WeakSet()  # the loaders' ends of all channels: a forked worker closes its copies
 _iterators = weakref.WeakSet()
