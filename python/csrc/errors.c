@@ -18,15 +18,26 @@ static PyObject *exception_class(em_status st) {
   }
 }
 
+// Which operator failed is a note: a traceback shows it (Python 3.11), and str(error) stays PyTorch's, word for word.
+static int add_note(PyObject *error, const char *op) {
+  PyObject *notes = Py_BuildValue("[N]", PyUnicode_FromFormat("[in operator %s]", op));
+  int failed = notes == NULL || PyObject_SetAttrString(error, "__notes__", notes) < 0;
+  Py_XDECREF(notes);
+  return failed ? -1 : 0;
+}
+
 PyObject *em_py_raise(em_status st) {
   if (st == EM_ERR_FOREIGN) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_SystemError, "EM_ERR_FOREIGN without a pending exception");
     return NULL;
   }
-  const char *op = em_error_operator();
-  if (op != NULL && strstr(em_error_message(), op) == NULL)
-    PyErr_Format(exception_class(st), "%s\n[in operator %s]", em_error_message(), op);
-  else PyErr_SetString(exception_class(st), em_error_message());
+  PyObject *class = exception_class(st);
+  const char *words = em_error_message(), *op = em_error_operator();
+  PyObject *text = PyUnicode_DecodeUTF8(words, (Py_ssize_t)strlen(words), "replace");
+  PyObject *error = text == NULL ? NULL : PyObject_CallOneArg(class, text);
+  if (error != NULL && (op == NULL || strstr(words, op) != NULL || add_note(error, op) == 0)) PyErr_SetObject(class, error);
+  Py_XDECREF(text);
+  Py_XDECREF(error);
   em_error_clear();
   return NULL;
 }

@@ -69,7 +69,26 @@ static PyObject *sdp_enable(PyObject *Py_UNUSED(m), PyObject *args) {
   Py_RETURN_NONE;
 }
 
+// (type, module): a static type of the bridge says from now on that it lives in that module. The name is kept for ever, as the type is.
+static PyObject *rename_type(PyObject *Py_UNUSED(m), PyObject *args) {
+  PyTypeObject *type;
+  const char *module;
+  if (!PyArg_ParseTuple(args, "O!s", &PyType_Type, &type, &module)) return NULL;
+  if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) return PyErr_Format(PyExc_TypeError, "_rename_type: %s has __module__", type->tp_name);
+  const char *dot = strrchr(type->tp_name, '.');
+  PyObject *text = PyUnicode_FromString(module);
+  int failed = text == NULL || PyDict_SetItemString(type->tp_dict, "__module__", text) < 0;  // what instances answer
+  Py_XDECREF(text);
+  if (failed) return NULL;
+  char *name;
+  if (asprintf(&name, "%s.%s", module, dot == NULL ? type->tp_name : dot + 1) < 0) return PyErr_NoMemory();
+  type->tp_name = name;  // what the type itself answers
+  PyType_Modified(type);
+  Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
+    {"_rename_type", rename_type, METH_VARARGS, NULL},
     {"_add_library_folder", add_library_folder, METH_O,
      "A folder in which OpenBLAS and oneDNN are looked for when first needed."},
     {"get_num_threads", get_num_threads, METH_NOARGS, NULL},

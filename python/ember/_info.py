@@ -51,3 +51,6 @@ class iinfo:
 
     def __hash__(self):
         return hash(self.dtype)
+
+
+finfo.__module__ = iinfo.__module__ = __package__  # as in PyTorch, whose classes these files only define

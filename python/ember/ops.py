@@ -4,4 +4,4 @@ import sys
 
 from . import _ops
 
-sys.modules[__name__] = _ops.ops
+sys.modules[__name__] = sys.modules[__spec__.name] = _ops.ops

@@ -216,7 +216,7 @@ def answers(T, group):
             elif isinstance(made[text], tuple) and any(map(callable, made[text])):
                 made[text] = [v for v in made[text] if not callable(v)]
         except Exception as e:
-            made[text] = f"{type(e).__name__}: {e}".split("\n[in operator")[0]
+            made[text] = f"{type(e).__name__}: {e}"
     return made
 
 

@@ -76,3 +76,18 @@ def test_numbers_stand_for_tensors_only_where_they_may():
     assert torch.add(torch.tensor([1]), 1.5).dtype is torch.float32
     with pytest.raises(TypeError):
         torch.maximum(x, 1)
+
+
+def test_the_operator_is_a_note():
+    """str(e) is PyTorch's, and a traceback still says which operator it was."""
+    import traceback
+    with pytest.raises(RuntimeError) as raised:
+        torch.ones(2) + torch.ones(3)
+    error, note = raised.value, "[in operator aten::add.Tensor]"
+    words = "The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0"
+    assert str(error) == words and error.args == (words,) and error.__notes__ == [note]
+    assert "".join(traceback.format_exception_only(type(error), error)) in (
+        f"RuntimeError: {words}\n{note}\n", f"RuntimeError: {words}\n")  # the second: before Python 3.11
+    with pytest.raises(RuntimeError) as raised:
+        torch.ones(2).view(3)
+    assert str(raised.value) == "shape '[3]' is invalid for input of size 2"

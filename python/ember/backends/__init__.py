@@ -9,9 +9,9 @@ from ember import _C
 
 def _module(name, **values):
     """A module that programs may import by its name: `import torch.backends.cudnn as cudnn` heads many of them."""
-    m = types.ModuleType(f"ember.backends.{name}")
+    m = types.ModuleType(f"{__name__}.{name}")
     m.__dict__.update(values)
-    sys.modules[m.__name__] = m
+    sys.modules[m.__name__] = sys.modules[f"{__spec__.name}.{name}"] = m
     return m
 
 
