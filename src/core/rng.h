@@ -129,6 +129,8 @@ EM_PRIV void em_rng_adjust_bounds(em_rng_type type, int64_t *from, int64_t *to);
 EM_PRIV void em_priv_rng_regenerate(em_generator *g);
 // n tempered engine outputs, in order.
 EM_PRIV void em_priv_rng_words(em_generator *g, uint32_t *out, size_t n);
+// A standard normal number of the serial stream (f64 Box-Muller; the second value waits for the next call).
+EM_PRIV double em_priv_rng_normal(em_generator *g);
 
 static inline uint32_t em_rng_u32(em_generator *g) {
   if (EM_UNLIKELY(--g->left == 0)) em_priv_rng_regenerate(g);

@@ -320,7 +320,7 @@ void em_rng_fill_normal(em_generator *g, em_rng_type type, void *data, int64_t n
 }
 
 // Standard normals, one pair from two u53; the sine half waits in the generator.
-static double draw_normal(em_generator *g) {
+double em_priv_rng_normal(em_generator *g) {
   if (g->has_double_normal) {
     g->has_double_normal = false;
     return g->next_double_normal;
@@ -339,7 +339,7 @@ void em_rng_fill_normal_serial(em_generator *g, em_rng_type type, void *data, in
   double v[CHUNK];
   em_rng_lock(g);
   FOR_CHUNKS(m) {
-    for (int64_t i = 0; i < m; i++) v[i] = fma(draw_normal(g), std, mean);
+    for (int64_t i = 0; i < m; i++) v[i] = fma(em_priv_rng_normal(g), std, mean);
     store_f64(&d, v, m);
   }
   em_rng_unlock(g);
@@ -351,7 +351,7 @@ void em_rng_fill_log_normal(em_generator *g, em_rng_type type, void *data, int64
   double v[CHUNK];
   em_rng_lock(g);
   FOR_CHUNKS(m) {
-    for (int64_t i = 0; i < m; i++) v[i] = exp(fma(draw_normal(g), std, mean));
+    for (int64_t i = 0; i < m; i++) v[i] = exp(fma(em_priv_rng_normal(g), std, mean));
     store_f64(&d, v, m);
   }
   em_rng_unlock(g);

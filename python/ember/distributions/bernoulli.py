@@ -5,18 +5,19 @@ from numbers import Number
 import ember
 import ember.nn.functional as F
 from . import constraints
-from .distribution import Distribution
+from .exp_family import ExponentialFamily
 from .utils import broadcast_all, exactly_one, lazy_property, logits_to_probs, probs_to_logits
 
 __all__ = ["Bernoulli"]
 
 
-class Bernoulli(Distribution):
+class Bernoulli(ExponentialFamily):
     """1 with probability probs (or sigmoid(logits)), else 0."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.boolean
     has_enumerate_support = True
+    _mean_carrier_measure = 0
 
     def __init__(self, probs=None, logits=None, validate_args=None):
         exactly_one(probs, logits)
@@ -39,6 +40,10 @@ class Bernoulli(Distribution):
     mean = property(lambda self: self.probs)
     variance = property(lambda self: self.probs * (1 - self.probs))
     param_shape = property(lambda self: self._param.size())
+    _natural_params = property(lambda self: (ember.logit(self.probs),))
+
+    def _log_normalizer(self, x):
+        return ember.log(1 + ember.exp(x))
 
     @property
     def mode(self):

@@ -4,6 +4,7 @@ import warnings
 
 import ember
 from . import constraints
+from .utils import lazy_property
 
 __all__ = ["Distribution"]
 
@@ -38,7 +39,8 @@ class Distribution:
             warnings.warn(f"{self.__class__} does not define `arg_constraints`. Please set `arg_constraints = {{}}` or "
                           "initialize the distribution with `validate_args=False` to turn off validation.", stacklevel=3)
         for param, limit in limits.items():
-            if constraints.is_dependent(limit) or (param not in self.__dict__ and hasattr(type(self), param)):
+            if constraints.is_dependent(limit) or (
+                    param not in self.__dict__ and isinstance(getattr(type(self), param, None), lazy_property)):
                 continue  # not checkable by itself, or made from another parameter
             value = getattr(self, param)
             if not limit.check(value).all():

@@ -2,18 +2,19 @@
 
 import ember
 from . import constraints
-from .distribution import Distribution
+from .exp_family import ExponentialFamily
 from .utils import broadcast_all, batch_shape_of
 
 __all__ = ["Exponential"]
 
 
-class Exponential(Distribution):
+class Exponential(ExponentialFamily):
     """Waiting times of events that happen at this rate."""
 
     arg_constraints = {"rate": constraints.positive}
     support = constraints.nonnegative
     has_rsample = True
+    _mean_carrier_measure = 0
 
     def __init__(self, rate, validate_args=None):
         (self.rate,) = broadcast_all(rate)
@@ -22,6 +23,10 @@ class Exponential(Distribution):
     mean = stddev = property(lambda self: self.rate.reciprocal())
     mode = property(lambda self: ember.zeros_like(self.rate))
     variance = property(lambda self: self.rate.pow(-2))
+    _natural_params = property(lambda self: (-self.rate,))
+
+    def _log_normalizer(self, x):
+        return -ember.log(-x)
 
     def expand(self, batch_shape, _instance=None):
         return self._expanded(Exponential, batch_shape, _instance, "rate")

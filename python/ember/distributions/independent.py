@@ -3,6 +3,7 @@
 import ember
 from . import constraints
 from .distribution import Distribution
+from .utils import sum_rightmost
 
 __all__ = ["Independent"]
 
@@ -23,6 +24,8 @@ class Independent(Distribution):
         self.reinterpreted_batch_ndims = n
         super().__init__(shape[:split], shape[split:], validate_args=validate_args)
 
+    has_enumerate_support = property(lambda self: self.base_dist.has_enumerate_support if self.reinterpreted_batch_ndims == 0
+                                     else False)
     has_rsample = property(lambda self: self.base_dist.has_rsample)
     mean = property(lambda self: self.base_dist.mean)
     mode = property(lambda self: self.base_dist.mode)
@@ -49,14 +52,18 @@ class Independent(Distribution):
         return self.base_dist.rsample(sample_shape)
 
     def _sum(self, value):
-        n = self.reinterpreted_batch_ndims
-        return value if n == 0 else value.reshape(value.shape[:value.dim() - n] + (-1,)).sum(-1)
+        return sum_rightmost(value, self.reinterpreted_batch_ndims)
 
     def log_prob(self, value):
         return self._sum(self.base_dist.log_prob(value))
 
     def entropy(self):
         return self._sum(self.base_dist.entropy())
+
+    def enumerate_support(self, expand=True):
+        if self.reinterpreted_batch_ndims > 0:
+            raise NotImplementedError("Enumeration over cartesian product is not implemented")
+        return self.base_dist.enumerate_support(expand=expand)
 
     def __repr__(self):
         return f"Independent({self.base_dist}, {self.reinterpreted_batch_ndims})"

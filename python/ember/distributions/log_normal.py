@@ -1,14 +1,14 @@
 """exp of a normal distribution."""
 
-import ember
 from . import constraints
-from .distribution import Distribution
 from .normal import Normal
+from .transformed_distribution import TransformedDistribution
+from .transforms import ExpTransform
 
 __all__ = ["LogNormal"]
 
 
-class LogNormal(Distribution):
+class LogNormal(TransformedDistribution):
     """exp of a Normal(loc, scale)."""
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
@@ -16,36 +16,20 @@ class LogNormal(Distribution):
     has_rsample = True
 
     def __init__(self, loc, scale, validate_args=None):
-        self._normal = Normal(loc, scale, validate_args)
-        super().__init__(self._normal.batch_shape, validate_args=validate_args)
+        super().__init__(Normal(loc, scale, validate_args=validate_args), ExpTransform(), validate_args=validate_args)
 
-    loc = property(lambda self: self._normal.loc)
-    scale = property(lambda self: self._normal.scale)
+    loc = property(lambda self: self.base_dist.loc)
+    scale = property(lambda self: self.base_dist.scale)
     mean = property(lambda self: (self.loc + self.scale.pow(2) / 2).exp())
     mode = property(lambda self: (self.loc - self.scale.square()).exp())
-    variance = property(lambda self: self.scale.pow(2).expm1() * (2 * self.loc + self.scale.pow(2)).exp())
+
+    @property
+    def variance(self):
+        squares = self.scale.pow(2)
+        return squares.expm1() * (2 * self.loc + squares).exp()
 
     def expand(self, batch_shape, _instance=None):
-        new = self._expanded(LogNormal, batch_shape, _instance)
-        new._normal = self._normal.expand(batch_shape)
-        return new
-
-    def rsample(self, sample_shape=ember.Size()):
-        return self._normal.rsample(sample_shape).exp()
-
-    def log_prob(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
-        logs = value.log()
-        return self._normal.log_prob(logs) - logs
-
-    def cdf(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
-        return self._normal.cdf(value.log())
-
-    def icdf(self, value):
-        return self._normal.icdf(value).exp()
+        return super().expand(batch_shape, self._get_checked_instance(LogNormal, _instance))
 
     def entropy(self):
-        return self._normal.entropy() + self.loc
+        return self.base_dist.entropy() + self.loc

@@ -6,7 +6,7 @@ from . import constraints
 from .categorical import Categorical
 from .distribution import Distribution
 
-__all__ = ["OneHotCategorical"]
+__all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
 
 class OneHotCategorical(Distribution):
@@ -54,3 +54,13 @@ class OneHotCategorical(Distribution):
         values = ember.eye(n, dtype=self.probs.dtype, device=self.probs.device)
         values = values.view((n,) + (1,) * len(self.batch_shape) + (n,))
         return values.expand((n,) + tuple(self.batch_shape) + (n,)) if expand else values
+
+
+class OneHotCategoricalStraightThrough(OneHotCategorical):
+    """OneHotCategorical whose draws have the gradient of the probabilities."""
+
+    has_rsample = True
+
+    def rsample(self, sample_shape=ember.Size()):
+        probs = self._categorical.probs  # cached, so that the two below are one
+        return self.sample(sample_shape) + (probs - probs.detach())

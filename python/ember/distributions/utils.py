@@ -5,7 +5,10 @@ from numbers import Number
 import ember
 import ember.nn.functional as F
 
-__all__ = ["broadcast_all", "batch_shape_of", "exactly_one", "lazy_property", "logits_to_probs", "probs_to_logits", "clamp_probs"]
+__all__ = ["broadcast_all", "batch_shape_of", "exactly_one", "lazy_property", "logits_to_probs", "probs_to_logits", "clamp_probs",
+           "sum_rightmost", "tril_matrix_to_vec", "vec_to_tril_matrix", "euler_constant"]
+
+euler_constant = 0.57721566490153286060  # digamma(1) is minus that
 
 
 def broadcast_all(*values):
@@ -57,3 +60,31 @@ def exactly_one(probs, logits):
     """Raises unless one of the two is given."""
     if (probs is None) == (logits is None):
         raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+
+
+def sum_rightmost(value, n):
+    """value summed over its last n dimensions."""
+    return value if n == 0 else value.reshape(value.shape[:-n] + (-1,)).sum(-1)
+
+
+def vec_to_tril_matrix(vec, diag=0):
+    """Vectors as the entries, row by row, of matrices that are 0 above a diagonal."""
+    n = (-(1 + 2 * diag) + ((1 + 2 * diag) ** 2 + 8 * vec.shape[-1] + 4 * abs(diag) * (diag + 1)) ** 0.5) / 2
+    eps = ember.finfo(vec.dtype).eps
+    if round(n) - n > eps:
+        raise ValueError(f"The size of last dimension is {vec.shape[-1]} which cannot be expressed as the lower triangular part "
+                         "of a square D x D matrix.")
+    n = round(n.real) if isinstance(n, complex) else round(n)
+    low = ember.arange(n).unsqueeze(-1) + diag >= ember.arange(n)
+    matrix = vec.new_zeros(vec.shape[:-1] + (n, n))
+    matrix[..., low] = vec
+    return matrix
+
+
+def tril_matrix_to_vec(mat, diag=0):
+    """The entries on and below a diagonal, row by row."""
+    n = mat.shape[-1]
+    if diag < -n or diag >= n:
+        raise ValueError(f"diag ({diag}) provided is outside [{-n}, {n - 1}].")
+    places = ember.arange(n, device=mat.device)
+    return mat[..., places < places.view(-1, 1) + (diag + 1)]
