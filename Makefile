@@ -30,7 +30,7 @@ export PATH := $(VENV)/bin:$(PATH)
 export CCACHE_NOHASHDIR := 1
 export EMBER_BUILD := $(CURDIR)/$(BUILD)
 
-.PHONY: all venv test demo bench bench-overhead bench-pointwise same-run coverage docs-ops proofs parity lint format asan tsan fault fuzz fuzz-files gen-diff new-op wheel sdist abi portability clean help
+.PHONY: all venv test demo bench bench-overhead bench-pointwise bench-c same-run coverage docs-ops proofs parity lint format asan tsan fault fuzz fuzz-files gen-diff new-op wheel sdist abi portability clean help
 
 all: $(BUILD)/build.ninja  ## build (sets .venv up once)
 	@$(NINJA) -C $(BUILD)
@@ -70,6 +70,9 @@ bench-pointwise: all  ## speed of loops and products, and what importing costs
 
 bench-overhead: all  ## fixed cost of a call, beside PyTorch (EMBER_ORACLE: a Python that has it)
 	@$(PY) bench/bench_overhead.py $(ARGS)
+
+bench-c: all $(VENV)/.ember-demo  ## C programs beside Python's: the same training, the cost of a call
+	@$(PY) bench/bench_c.py $(ARGS)
 
 same-run: all $(VENV)/.ember-demo  ## the examples on PyTorch and on Ember: losses compared step by step
 	@$(PY) tools/same_run.py $(ARGS)
@@ -127,7 +130,8 @@ new-op: | $(VENV)/.ember-dev  ## skeletons for a new operator: make new-op ARGS=
 DIST ?= dist
 wheel: | $(VENV)/.ember-dev  ## a wheel in dist/ (DIST=FOLDER)
 	@env -u PYTHONPATH CC="$(MESON_CC)" $(PY) -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation \
-	    --config-settings=setup-args=-Dwerror=true -w $(DIST) . && ls -l $(DIST)/ember-*.whl
+	    --config-settings=setup-args=-Dwerror=true -w $(DIST) . && \
+	    for wheel in $(DIST)/ember-*-linux_*.whl; do $(PY) tools/tag_wheel.py $$wheel || exit 1; done && ls -l $(DIST)/ember-*.whl
 
 sdist: | $(VENV)/.ember-dev  ## a source distribution of what is committed, in dist/ (DIST=FOLDER)
 	@env -u PYTHONPATH CC="$(MESON_CC)" $(PY) tools/make_sdist.py $(DIST)
@@ -139,7 +143,7 @@ portability: | $(VENV)/.ember-dev  ## the oldest x86-64 and aarch64, under qemu 
 	@tools/portability.sh $(ARGS)
 
 clean:  ## remove build folders (.venv stays)
-	rm -rf build build-* python/ember/_C.*.so python/ember/libember.so dist
+	rm -rf build build-* python/ember/_C.*.so python/ember/libember.so* dist
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*##/\1 -/p' Makefile

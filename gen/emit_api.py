@@ -11,8 +11,9 @@ from schema import RowError, c_decl, c_type
 
 NOT_GIVEN = {"em_tensor *": "NULL", "em_ints": "EM_INTS_NONE", "em_opt_int": "em_no_int()", "em_opt_double": "em_no_double()",
              "em_opt_bool": "-1", "em_scalar": "em_scalar_none()", "int": "-1", "em_device": "EM_DEVICE_NONE",
-             "const char *": "NULL", "struct em_generator *": "NULL", "em_doubles": "(em_doubles){NULL, -1}",
-             "em_tensors": "(em_tensors){NULL, 0}", "em_scalars": "(em_scalars){NULL, -1}", "em_bools": "(em_bools){NULL, -1}"}
+             "const char *": "NULL", "struct em_generator *": "NULL", "em_doubles": "EM_LIST(em_doubles, NULL, -1)",
+             "em_tensors": "EM_LIST(em_tensors, NULL, 0)", "em_scalars": "EM_LIST(em_scalars, NULL, -1)",
+             "em_bools": "EM_LIST(em_bools, NULL, -1)"}
 ENUMS = {"contiguous_format": "EM_FORMAT_CONTIGUOUS", "preserve_format": "EM_FORMAT_PRESERVE", "long": "EM_I64",
          "float": "EM_F32", "bool": "EM_BOOL", "Mean": "1", "Sum": "2", "strided": "0"}
 
@@ -40,7 +41,9 @@ def default_text(t, text):
         if item is None:
             raise RowError(f"default '{text}' of type {t} is not understood")
         values = ", ".join(x.lower() for x in items)
-        return f"({kind}){{(const {item}[]){{{values}}}, {len(items)}}}" if items else f"({kind}){{NULL, 0}}"
+        if not items:
+            return f"EM_LIST({kind}, NULL, 0)"
+        return f"EM_INTS({values})" if kind == "em_ints" else f"({kind}){{(const {item}[]){{{values}}}, {len(items)}}}"
     if kind == "em_opt_int":
         return f"em_some_int({ENUMS.get(text, text)})"
     if kind in ("em_opt_double", "double"):
@@ -75,7 +78,7 @@ def body(op):
         return (f"  if ({guard}) return NULL;\n" if guard else "") + f"  return em_scope_note({call}({given}), {written});\n"
     given, outs = ", ".join(a.name for a in op.args), op.out_names
     if op.returns[0].type.is_list:
-        o = f"  if ({guard}) return (em_tensors){{NULL, 0}};\n" if guard else ""
+        o = f"  if ({guard}) return EM_LIST(em_tensors, NULL, 0);\n" if guard else ""
         o += f"  em_tensor_list l_ = {{NULL, 0}};\n  em_status s_ = {call}({given}{', ' if given else ''}&l_);\n"
         return o + "  return em_scope_take_list(s_, &l_);\n"
     o = "".join(f"  *{n} = NULL;\n" for n in outs[1:])
@@ -112,7 +115,7 @@ def short_form(op, name):
 
 
 def emit_short(ops):
-    o = [head("emit_api.py"), "#ifndef EMBER_GEN_SHORT_H\n#define EMBER_GEN_SHORT_H\n#ifndef __cplusplus"]
+    o = [head("emit_api.py"), "#ifndef EMBER_GEN_SHORT_H\n#define EMBER_GEN_SHORT_H"]
     shown = [op for op in ops if has_short(op)]
     plain = {}
     for op in shown:
@@ -122,7 +125,7 @@ def emit_short(ops):
         if op is not plain[op.name] and name in plain:  # scatter.reduce beside scatter_reduce
             name = f"{op.name}_by_{op.overload}"
         o.append(short_form(op, f"em_{name}"))
-    return "\n".join([*o, "#endif\n#endif\n"])
+    return "\n".join([*o, "#endif\n"])
 
 
 def emit_declarations(ops):

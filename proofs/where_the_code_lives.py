@@ -8,6 +8,7 @@ product first needs them, and not before.
 import os
 
 import ember
+from ember.utils.cpp_extension import library_in_use
 
 
 def mapped():
@@ -23,7 +24,7 @@ def size(path):
 
 def main():
     bridge = ember._C.__file__
-    machine = os.path.join(os.path.dirname(bridge), "libember.so")
+    machine = library_in_use()
     print(f"ember {ember.__version__}")
     print(size(bridge), "(the bridge: Python objects, argument parser, errors)")
     print(size(machine), "(the machine: dispatcher, autograd, kernels; a C program needs this one alone)")

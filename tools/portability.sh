@@ -27,13 +27,16 @@ traps() {
 c_tests() {
     local name=$1 build=$2 test
     shift 2
-    for test in "$build"/tests/c/test_* "$build"/tests/fuzz/fuzz_files "$build"/examples/c/example_custom_op; do
+    for test in "$build"/tests/c/test_* "$build"/tests/fuzz/fuzz_files "$build"/examples/c/example_{custom_op,char_lstm,transformer}; do
         { [ -f "$test" ] && [ -x "$test" ]; } || continue
         # From a folder of its own: some tests write files.
         local scratch log status
         scratch=$(mktemp -d) log=$(mktemp)
         local arguments=()
-        case $test in */fuzz_files) arguments=(--seconds 5 "$PWD/tests/data") ;; esac
+        case $test in
+            */fuzz_files) arguments=(--seconds 5 "$PWD/tests/data") ;;
+            */example_char_lstm | */example_transformer) arguments=(--steps 2) ;;
+        esac
         (cd "$scratch" && timeout 900 "$@" "$OLDPWD/$test" "${arguments[@]}") >"$log" 2>&1
         status=$?
         case $status in

@@ -52,8 +52,8 @@ static inline void make_layer(em_tensor **w, em_ints sizes) {
   double fan_in = 1;
   for (int64_t i = 1; i < sizes.n; i++) fan_in *= (double)sizes.p[i];
   double bound = 1 / __builtin_sqrt(fan_in);
-  w[0] = em_keep(em_uniform__with(em_empty(sizes), -bound, bound, NULL));
-  w[1] = em_keep(em_uniform__with(em_empty(EM_INTS(sizes.p[0])), -bound, bound, NULL));
+  w[0] = em_keep(em_init_uniform_(em_empty(sizes), -bound, bound, NULL));
+  w[1] = em_keep(em_init_uniform_(em_empty(EM_INTS(sizes.p[0])), -bound, bound, NULL));
 }
 
 /* Fresh weights; the parameters record what is done to them. */
@@ -94,7 +94,7 @@ static inline double accuracy(em_tensor *const w[WEIGHTS], em_tensor *images, em
   em_scope *s = em_scope_begin();
   em_tensor *said = em_argmax_with(network(w, images, false), em_some_int(1), false), *mean;
   mean = em_mean(em_to_dtype(em_eq(said, labels), EM_F64));
-  em_scope_check(mean == NULL ? em_error_code() : em_tensor_to_double(mean, &right));
+  em_scope_check(em_tensor_to_double(mean, &right));
   check(em_scope_end(s));
   em_grad_set_enabled(was);
   return 100 * right;

@@ -28,7 +28,6 @@ int main(int argc, char **argv) {
     float grey[PIXELS];
     double chance = 0, digit = 0;
     em_tensor *largest = em_max_dim(chances, 1, &best);
-    if (largest == NULL) break; /* the scope tells why */
     check(em_tensor_read(image, EM_F32, grey, sizeof grey));
     check(em_tensor_to_double(largest, &chance));
     check(em_tensor_to_double(best, &digit));

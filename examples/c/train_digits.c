@@ -4,17 +4,9 @@
  *
  * --steps stops after N steps (for checkers). The weights that it saves load in Python with the same accuracy. */
 #include "digits.h"
-#include <math.h>
 #include <time.h>
 
 enum { BATCH = 64 };
-
-/* The rate of PyTorch's OneCycleLR at a step: up for three tenths of the run, then down to almost nothing. */
-static double one_cycle(double highest, int step, int total) {
-  double up = 0.3 * total - 1, low = highest / 25, last = low / 1e4, from = step <= up ? low : highest,
-         to = step <= up ? highest : last, part = step <= up ? step / up : (step - up) / (total - 1 - up);
-  return to + (from - to) / 2 * (cos(3.14159265358979323846 * part) + 1);
-}
 
 static double train(em_tensor *w[WEIGHTS], em_tensor *images, em_tensor *labels, int64_t n, int epochs, int most) {
   em_optimizer *adam;
@@ -31,11 +23,12 @@ static double train(em_tensor *w[WEIGHTS], em_tensor *images, em_tensor *labels,
       em_tensor *batch = em_narrow(order, 0, (int64_t)i * BATCH, BATCH);
       em_tensor *x = em_index_select(images, 0, batch), *y = em_index_select(labels, 0, batch);
       em_tensor *error = em_cross_entropy_loss_with(network(w, x, true), y, NULL, 1, -100, 0.05);
-      check(em_optimizer_set_lr(adam, one_cycle(5e-3, step, total)));
+      check(em_optimizer_set_lr(adam, em_lr_one_cycle(5e-3, step, total)));
+      check(em_optimizer_set_momentum(adam, em_momentum_one_cycle(step, total)));
       check(em_optimizer_zero_grad(adam));
-      if (error != NULL) check(em_backward(error, NULL, 0));
+      check(em_backward(error, NULL, 0));
       check(em_optimizer_step(adam));
-      if (error != NULL) check(em_tensor_to_double(error, &loss));
+      check(em_tensor_to_double(error, &loss));
       check(em_scope_end(s));
     }
     check(em_scope_end(of_epoch));
@@ -64,15 +57,17 @@ int main(int argc, char **argv) {
   em_tensor *images, *labels, *w[WEIGHTS];
   int64_t n = read_digits(data, &images, &labels);
   make_network(w);
-  clock_t start = clock();
+  struct timespec start, end;
+  timespec_get(&start, TIME_UTC);
   train(w, images, labels, n, epochs, steps);
-  double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
+  timespec_get(&end, TIME_UTC);
+  double seconds = (double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec);
   check(em_save_safetensors(out, names, w, WEIGHTS));
   em_tensor *test, *truth;
   check(em_call_narrow(images, 0, 0, HELD_OUT, &test));
   check(em_call_narrow(labels, 0, 0, HELD_OUT, &truth));
-  printf("accuracy %.1f%% on %d held-out digits, %.1f s of processor time, weights in %s\n", accuracy(w, test, truth), HELD_OUT,
-         seconds, out);
+  printf("accuracy %.1f%% on %d held-out digits, %d epochs in %.2f s, weights in %s\n", accuracy(w, test, truth), HELD_OUT,
+         epochs, seconds, out);
   em_tensor *all[] = {test, truth, images, labels};
   release_all(all, 4);
   release_all(w, WEIGHTS);

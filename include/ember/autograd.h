@@ -10,6 +10,8 @@ extern "C" {
 /* ---- leaves and gradients ---- */
 /* Errors: EM_ERR_RUNTIME for integer dtypes and for tensors that were computed. */
 EM_API EM_MUST_CHECK em_status em_tensor_set_requires_grad(em_tensor *t, bool on);
+/* The same as an expression, `w = em_requires_grad_(em_randn(...))`: returns t, or NULL after a failure, which the scope notes. */
+EM_API em_tensor *em_requires_grad_(em_tensor *t);
 EM_API bool em_tensor_is_leaf(em_tensor *t);
 #ifndef EMBER_AUTOGRAD_NODE_H /* the library's own files see inline forms of these */
 EM_API bool em_tensor_requires_grad(em_tensor *t);

@@ -7,6 +7,7 @@
 #define EMBER_EMBER_H
 #include "autograd.h"
 #include "error.h"
+#include "init.h"
 #include "memory.h"
 #include "operator.h"
 #include "ops.h"
@@ -14,6 +15,7 @@
 #include "random.h"
 #include "scope.h"
 #include "serialize.h"
+#include "settings.h"
 #include "short.h"
 #include "tensor.h"
 #include "types.h"

@@ -45,6 +45,37 @@ EM_API EM_MUST_CHECK em_status em_optimizer_zero_grad(em_optimizer *o);
 EM_API double em_optimizer_lr(const em_optimizer *o);
 /* Errors: EM_ERR_VALUE for a negative rate or one that is no number. */
 EM_API EM_MUST_CHECK em_status em_optimizer_set_lr(em_optimizer *o, double lr);
+/* SGD's momentum, Adam's first beta. Errors: EM_ERR_VALUE outside [0, 1) for Adam, below 0 for SGD. */
+EM_API EM_MUST_CHECK em_status em_optimizer_set_momentum(em_optimizer *o, double momentum);
+
+/* ---- what an optimizer remembers ---- */
+/* state[params[i]][name], as PyTorch calls it: "momentum_buffer"; "step", "exp_avg", "exp_avg_sq", "max_exp_avg_sq". Borrowed;
+ * NULL before the parameter's first step, and for other names. */
+EM_API em_tensor *em_optimizer_state(const em_optimizer *o, int64_t i, const char *name);
+/* Writes all of it as safetensors, named "0.exp_avg" for parameter 0. The options are not in it. */
+EM_API EM_MUST_CHECK em_status em_optimizer_save(const em_optimizer *o, const char *path);
+struct em_weights; /* ember/serialize.h */
+/* Takes it from weights that were read, whose names begin with `prefix`: "" for em_optimizer_save's files; "state." for what
+ * PyTorch saves with torch.save(optimizer.state_dict(), path). Parameters without an entry start afresh. Errors: EM_ERR_RUNTIME
+ * if there are no entries, for a part that is missing and a shape that differs; then nothing was changed. */
+EM_API EM_MUST_CHECK em_status em_optimizer_load(em_optimizer *o, const struct em_weights *weights, const char *prefix);
+
+/* ---- gradients, after backward and before the step ---- */
+/* torch.nn.utils.clip_grad_norm_: scales the gradients of params[n] together, so that their norm is at most max_norm. The norm
+ * that they had goes to *total, if it is not NULL. norm_type: 2, or INFINITY for the largest element, ... */
+EM_API EM_MUST_CHECK em_status em_clip_grad_norm(em_tensor *const *params, int64_t n, double max_norm, double norm_type,
+                                                 double *total);
+/* clip_grad_value_: clamps each element to [-value, value]. */
+EM_API EM_MUST_CHECK em_status em_clip_grad_value(em_tensor *const *params, int64_t n, double value);
+
+/* ---- schedules: the rate at step 0, 1, ... as torch.optim.lr_scheduler computes it; set it with em_optimizer_set_lr ---- */
+EM_API double em_lr_step(double lr, int64_t step, int64_t step_size, double gamma);                  /* StepLR */
+EM_API double em_lr_exponential(double lr, int64_t step, double gamma);                              /* ExponentialLR */
+EM_API double em_lr_linear(double lr, int64_t step, double start_factor, double end_factor, int64_t total); /* LinearLR */
+EM_API double em_lr_cosine(double lr, int64_t step, int64_t t_max, double lr_min);                   /* CosineAnnealingLR */
+EM_API double em_lr_one_cycle(double max_lr, int64_t step, int64_t total);                           /* OneCycleLR */
+/* The momentum that OneCycleLR sets beside it, between 0.85 and 0.95. */
+EM_API double em_momentum_one_cycle(int64_t step, int64_t total);
 
 #ifdef __cplusplus
 }

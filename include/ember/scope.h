@@ -25,6 +25,9 @@ EM_API em_status em_scope_end(em_scope *scope);
 /* A result that is to outlive its scope: one more reference, the caller's. NULL stays NULL. */
 EM_API em_tensor *em_keep(em_tensor *t);
 
+/* The i-th tensor of a list; NULL beyond the last, and so for the empty list that a failure leaves. */
+static inline em_tensor *em_list_at(em_tensors list, int64_t i) { return i >= 0 && i < list.n ? list.p[i] : NULL; }
+
 /* What the short forms are made of. em_scope_take hands a new reference to the innermost scope and returns the tensor;
  * after a failure it notes the failure and returns NULL. */
 EM_API em_tensor *em_scope_take(em_status status, em_tensor *result);

@@ -5,8 +5,10 @@
  * results for you.
  *
  * NULL or nonsense where a handle, a string or a number is wanted is an error (EM_ERR_TYPE, EM_ERR_VALUE), or nothing
- * where a function returns no status, unless its header says "must not be NULL". Out-parameters must never be NULL, and
- * what a pointer names must be there. */
+ * where a function returns no status. Out-parameters must never be NULL, and what a pointer names must be there: a handle
+ * that was released by its last owner is gone, and giving it back twice is an error that nobody can see, as with free().
+ *
+ * In C++ (11 or later) everything is as in C; lists made by EM_INTS and EM_TENSORS live to the end of the expression. */
 #ifndef EMBER_TYPES_H
 #define EMBER_TYPES_H
 
@@ -14,6 +16,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "gen_dtypes.h" /* enum em_dtype: EM_F32, EM_I64, EM_BOOL, ... and EM_DTYPE_NONE */
+#ifdef __cplusplus
+#include <initializer_list>
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -143,16 +148,6 @@ static inline em_opt_double em_no_double(void) {
   return o;
 }
 
-#ifndef __cplusplus
-#define EM_DEVICE_NONE ((em_device){-1, -1})
-#define EM_INTS_NONE ((em_ints){NULL, -1})
-/* EM_INTS(2, 3): a list of int64_t that lives to the end of the enclosing block. */
-#define EM_INTS(...) ((em_ints){(const int64_t[]){__VA_ARGS__}, sizeof((const int64_t[]){__VA_ARGS__}) / 8})
-/* EM_TENSORS(a, b): the same of tensors. */
-#define EM_TENSORS(...) \
-  ((em_tensors){(em_tensor *const[]){__VA_ARGS__}, sizeof((em_tensor *const[]){__VA_ARGS__}) / sizeof(em_tensor *)})
-#endif
-
 typedef enum em_memory_format {
   EM_FORMAT_NONE = -1,
   EM_FORMAT_CONTIGUOUS,
@@ -164,5 +159,37 @@ typedef enum em_memory_format {
 #ifdef __cplusplus
 }
 #endif
+
+/* What is written in place. EM_NUM(0.5): a Scalar of any number. EM_INTS(2, 3), EM_TENSORS(a, b): lists that live to the end
+ * of the enclosing block (in C++ of the expression); EM_LIST(type, p, n): a list of what lies at p. */
+#ifndef __cplusplus
+#define EM_LIST(type, p, n) ((type){p, n})
+#define EM_INTS(...) ((em_ints){(const int64_t[]){__VA_ARGS__}, sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)})
+#define EM_TENSORS(...) \
+  ((em_tensors){(em_tensor *const[]){__VA_ARGS__}, sizeof((em_tensor *const[]){__VA_ARGS__}) / sizeof(em_tensor *)})
+#define EM_NUM(x)                                                                                                         \
+  _Generic((x), bool: em_scalar_bool, float: em_scalar_double, double: em_scalar_double, long double: em_scalar_double,  \
+      char: em_scalar_int, signed char: em_scalar_int, unsigned char: em_scalar_int, short: em_scalar_int,               \
+      unsigned short: em_scalar_int, int: em_scalar_int, unsigned: em_scalar_int, long: em_scalar_int,                   \
+      unsigned long: em_scalar_int, long long: em_scalar_int, unsigned long long: em_scalar_int)(x)
+#define EM_DEVICE_NONE ((em_device){-1, -1})
+#else
+#define EM_LIST(type, p, n) (type{p, n})
+#define EM_INTS(...) em_list_of(std::initializer_list<int64_t>{__VA_ARGS__})
+#define EM_TENSORS(...) em_list_of(std::initializer_list<em_tensor *>{__VA_ARGS__})
+#define EM_NUM(x) em_scalar_of(x)
+#define EM_DEVICE_NONE (em_device{-1, -1})
+static inline em_ints em_list_of(const std::initializer_list<int64_t> &l) { return em_ints{l.begin(), (int64_t)l.size()}; }
+static inline em_tensors em_list_of(const std::initializer_list<em_tensor *> &l) {
+  return em_tensors{l.begin(), (int64_t)l.size()};
+}
+static inline em_scalar em_scalar_of(bool v) { return em_scalar_bool(v); }
+static inline em_scalar em_scalar_of(double v) { return em_scalar_double(v); }
+static inline em_scalar em_scalar_of(float v) { return em_scalar_double(v); }
+static inline em_scalar em_scalar_of(int v) { return em_scalar_int(v); }
+static inline em_scalar em_scalar_of(long v) { return em_scalar_int(v); }
+static inline em_scalar em_scalar_of(long long v) { return em_scalar_int(v); }
+#endif
+#define EM_INTS_NONE EM_LIST(em_ints, NULL, -1)
 
 #endif

@@ -55,18 +55,34 @@ typedef struct em_value {
   uint8_t owned; /* list memory, string or references belong to this value: em_value_clear frees them */
 } em_value;
 
-#ifndef __cplusplus
-static inline em_value em_value_none(void) { em_value v = {.tag = EM_TAG_NONE}; return v; }
-static inline em_value em_value_int(int64_t i) { em_value v = {.i = i, .tag = EM_TAG_INT}; return v; }
-static inline em_value em_value_bool(bool b) { em_value v = {.i = b, .tag = EM_TAG_BOOL}; return v; }
-static inline em_value em_value_double(double d) { em_value v = {.d = d, .tag = EM_TAG_DOUBLE}; return v; }
+static inline em_value em_value_none(void) {
+  em_value v = {{0}, EM_TAG_NONE, 0};
+  return v;
+}
+static inline em_value em_value_int(int64_t i) {
+  em_value v = {{i}, EM_TAG_INT, 0};
+  return v;
+}
+static inline em_value em_value_bool(bool b) {
+  em_value v = {{b}, EM_TAG_BOOL, 0};
+  return v;
+}
+static inline em_value em_value_double(double d) {
+  em_value v = {{0}, EM_TAG_DOUBLE, 0};
+  v.d = d;
+  return v;
+}
 static inline em_value em_value_scalar(em_scalar s) {
-  em_value v = {.scalar = s, .tag = s.kind == EM_SCALAR_NONE ? EM_TAG_NONE : EM_TAG_SCALAR};
+  em_value v = {{0}, EM_TAG_SCALAR, 0};
+  v.scalar = s;
+  if (s.kind == EM_SCALAR_NONE) v.tag = EM_TAG_NONE;
   return v;
 }
 /* A borrowed tensor; NULL is "not given". */
 static inline em_value em_value_tensor(em_tensor *t) {
-  em_value v = {.tensor = t, .tag = t == NULL ? EM_TAG_NONE : EM_TAG_TENSOR};
+  em_value v = {{0}, EM_TAG_TENSOR, 0};
+  v.tensor = t;
+  if (t == NULL) v.tag = EM_TAG_NONE;
   return v;
 }
 /* A result: takes over the caller's reference. */
@@ -76,18 +92,25 @@ static inline em_value em_value_tensor_steal(em_tensor *t) {
   return v;
 }
 static inline em_value em_value_ints(em_ints l) {
-  em_value v = {.tag = l.n < 0 ? EM_TAG_NONE : EM_TAG_INTS};
+  em_value v = {{0}, EM_TAG_INTS, 0};
   v.list.ints = l.p;
   v.list.n = l.n;
+  if (l.n < 0) v.tag = EM_TAG_NONE;
   return v;
 }
 static inline em_value em_value_tensors(em_tensors l) {
-  em_value v = {.tag = EM_TAG_TENSORS};
+  em_value v = {{0}, EM_TAG_TENSORS, 0};
   v.list.tensors = l.p;
   v.list.n = l.n;
   return v;
 }
-#endif
+/* The text is borrowed; NULL is "not given". */
+static inline em_value em_value_string(const char *text) {
+  em_value v = {{0}, EM_TAG_STRING, 0};
+  v.string = text;
+  if (text == NULL) v.tag = EM_TAG_NONE;
+  return v;
+}
 
 /* Frees what an owning value holds, and makes it EM_TAG_NONE. */
 EM_API void em_value_clear(em_value *v);

@@ -3,6 +3,10 @@
 #define EMBER_VERSION_H
 #include "types.h"
 
+#define EMBER_VERSION_MAJOR 0
+#define EMBER_VERSION_MINOR 1
+#define EMBER_VERSION_PATCH 0
+
 #ifdef __cplusplus
 extern "C" {
 #endif

@@ -2,6 +2,7 @@
 // DLPack. Whoever shares keeps the owner of the bytes alive through the storage's deleter.
 #include "bridge.h"
 #include "core/iterator.h"
+#include <ember/tensor.h>
 
 // numpy's C array interface, the struct behind __array_struct__ (a fixed, documented layout).
 typedef struct array_struct {
@@ -313,125 +314,44 @@ static PyObject *m_array(PyObject *self, PyObject *args, PyObject *kw) {
 }
 
 // ---------------------------------------------------------------- DLPack
-typedef struct dl_tensor {
-  void *data;
-  struct {
-    int32_t type, id;
-  } device;
-  int32_t ndim;
-  struct {
-    uint8_t code, bits;
-    uint16_t lanes;
-  } dtype;
-  int64_t *shape, *strides;
-  uint64_t byte_offset;
-} dl_tensor;
-typedef struct dl_managed {
-  dl_tensor t;
-  void *context;
-  void (*deleter)(struct dl_managed *);
-} dl_managed;
-typedef struct dl_export {
-  dl_managed m;
-  em_tensor *tensor;
-  int64_t dims[2 * EM_MAX_DIMS];
-} dl_export;
+// The first word after DLPack's tensor and its context is the function that gives it back.
+struct DLManagedTensor { char tensor[48]; void *context; void (*deleter)(struct DLManagedTensor *); };
 
-static void dl_free(dl_managed *m) {
-  dl_export *e = (dl_export *)m;
-  PyGILState_STATE gil = PyGILState_Ensure();
-  em_tensor_release(e->tensor);
-  PyMem_Free(e);
-  PyGILState_Release(gil);
-}
 static void dl_capsule_free(PyObject *capsule) {
-  if (PyCapsule_IsValid(capsule, "dltensor")) dl_free(PyCapsule_GetPointer(capsule, "dltensor"));
+  if (!PyCapsule_IsValid(capsule, "dltensor")) return;
+  struct DLManagedTensor *m = PyCapsule_GetPointer(capsule, "dltensor");
+  if (m->deleter != NULL) m->deleter(m);
 }
-static const uint8_t dl_codes[] = {
-    [EM_CLASS_BOOL] = 6, [EM_CLASS_INT] = 0, [EM_CLASS_FLOAT] = 2, [EM_CLASS_COMPLEX] = 5};
 
 static PyObject *m_dlpack(PyObject *self, PyObject *Py_UNUSED(args), PyObject *Py_UNUSED(kw)) {
+  struct DLManagedTensor *m;
   em_tensor *t = em_py_t(self);
-  if (em_tensor_requires_grad(t)) {
-    PyErr_SetString(PyExc_BufferError, "Can't export tensors that require gradient, use tensor.detach()");
+  bool wanted = em_tensor_requires_grad(t), here = t->device.type == EM_DEVICE_CPU;
+  em_status st = em_tensor_to_dlpack(t, &m);
+  if (st != EM_OK && (wanted || !here)) {
+    PyErr_SetString(PyExc_BufferError, em_error_message());
     return NULL;
   }
-  if (t->device.type != EM_DEVICE_CPU) {
-    PyErr_SetString(PyExc_BufferError, "Can't export tensors with layout other than torch.strided");
-    return NULL;
-  }
-  dl_export *e = PyMem_Calloc(1, sizeof *e);
-  if (e == NULL) return PyErr_NoMemory();
-  dl_tensor *d = &e->m.t;
-  d->data = em_tensor_data(t);
-  d->device.type = 1;
-  d->ndim = t->ndim;
-  d->dtype.code = t->dtype == EM_BF16 ? 4 : t->dtype == EM_U8 ? 1 : dl_codes[em_dtype_class_of(t->dtype)];
-  d->dtype.bits = (uint8_t)(em_tensor_itemsize(t) * 8);
-  d->dtype.lanes = 1;
-  d->shape = e->dims;
-  d->strides = e->dims + EM_MAX_DIMS;
-  for (int i = 0; i < t->ndim; i++) {
-    d->shape[i] = t->sizes[i];
-    d->strides[i] = t->sizes[i] == 1 ? 1 : t->strides[i];
-  }
-  e->m.deleter = dl_free;
-  e->tensor = em_tensor_retain(t);
-  t->storage->resizable = 0;  // the consumer points into it
-  PyObject *capsule = PyCapsule_New(&e->m, "dltensor", dl_capsule_free);
-  if (capsule == NULL) dl_free(&e->m);
+  if (st != EM_OK) return em_py_raise(st);
+  PyObject *capsule = PyCapsule_New(m, "dltensor", dl_capsule_free);
+  if (capsule == NULL) m->deleter(m);
   return capsule;
 }
 static PyObject *m_dlpack_device(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(none)) {
   return Py_BuildValue("(ii)", 1, 0);
 }
 
-static int dl_dtype(const dl_tensor *d) {
-  if (d->dtype.lanes != 1) return EM_DTYPE_NONE;
-  for (int i = 0; i < EM_NUM_DTYPES; i++) {
-    uint8_t code = i == EM_BF16 ? 4 : i == EM_U8 ? 1 : dl_codes[em_dtype_class_of(i)];
-    if (code == d->dtype.code && em_dtype_size(i) * 8 == d->dtype.bits) return i;
-  }
-  return EM_DTYPE_NONE;
-}
-static void dl_drop(void *context, void *Py_UNUSED(data)) {
-  dl_managed *m = context;
-  if (m->deleter != NULL) m->deleter(m);
-}
-static em_status dl_import(dl_managed *m, em_tensor **out) {
-  int64_t strides[EM_MAX_DIMS];
-  em_storage *s = NULL;
-  const dl_tensor *d = &m->t;
-  int dtype = dl_dtype(d);
-  if (d->device.type != 1)
-    return em_fail(EM_ERR_RUNTIME, "from_dlpack: device type %d is not in this build", d->device.type);
-  if (dtype < 0) return em_fail(EM_ERR_RUNTIME, "Unsupported kInt bits %d", d->dtype.bits);
-  if (d->ndim > EM_MAX_DIMS) return em_fail(EM_ERR_RUNTIME, "from_dlpack: too many dimensions");
-  if (d->strides == NULL) em_shape_contiguous_strides(d->ndim, d->shape, strides);
-  else
-    for (int i = 0; i < d->ndim; i++) {
-      if (d->strides[i] < 0)
-        return em_fail(EM_ERR_VALUE, "from_dlpack: tensors with negative strides are not supported");
-      strides[i] = d->strides[i];
-    }
-  size_t bytes;
-  EM_PASS(em_shape_storage_bytes(d->ndim, d->shape, strides, 0, em_dtype_size(dtype), &bytes));
-  EM_PASS(em_storage_wrap((char *)d->data + d->byte_offset, bytes, (em_device){EM_DEVICE_CPU, -1}, dl_drop, m, &s));
-  em_status st = em_tensor_new_window(s, d->ndim, d->shape, strides, 0, dtype, out);
-  em_storage_release(s);
-  return st;
-}
 static PyObject *f_from_dlpack(PyObject *Py_UNUSED(m), PyObject *o) {
   PyObject *capsule = PyCapsule_CheckExact(o) ? Py_NewRef(o) : PyObject_CallMethod(o, "__dlpack__", NULL);
   if (capsule == NULL) return NULL;
   em_tensor *t = NULL;
-  dl_managed *managed = PyCapsule_IsValid(capsule, "dltensor") ? PyCapsule_GetPointer(capsule, "dltensor") : NULL;
+  struct DLManagedTensor *managed = PyCapsule_IsValid(capsule, "dltensor") ? PyCapsule_GetPointer(capsule, "dltensor") : NULL;
   em_status st = managed == NULL
                      ? em_fail(
                            EM_ERR_RUNTIME,
                            "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only "
                            "once, so you might have already constructed a tensor from it once.")
-                     : dl_import(managed, &t);
+                     : em_tensor_from_dlpack(managed, &t);
   if (st == EM_OK) PyCapsule_SetName(capsule, "used_dltensor");
   Py_DECREF(capsule);
   return st == EM_OK ? em_py_wrap(t) : em_py_raise(st);

@@ -8,13 +8,14 @@ import sys
 
 import ember
 from ember import _C
+from ember.utils import cpp_extension
 
 
 def collect():
     """Everything that is printed, as a dictionary of sections."""
     build = _C._build_info()
     place = os.path.dirname(_C.__file__)
-    libember = os.path.join(place, "libember.so")
+    libember = cpp_extension.library_in_use()
     variables = {name: value for name, value in sorted(os.environ.items()) if name.startswith("EMBER_")}
     libraries = _C._library_info()
     for name, variable in (("OpenBLAS", "EMBER_OPENBLAS"), ("oneDNN", "EMBER_ONEDNN")):
@@ -29,7 +30,7 @@ def collect():
         },
         "build": {
             "package": place,
-            "libember.so": f"{os.path.getsize(os.path.realpath(libember)) / 2**20:.1f} MB",
+            os.path.basename(libember): f"{os.path.getsize(libember) / 2**20:.1f} MB",
             "compiler": build["compiler"],
             "sanitizers": "yes" if build["sanitized"] else "no",
             "operators": build["operators"],

@@ -2,9 +2,14 @@
 #include "api.h"
 #include "../autograd/engine.h"
 #include <ember/autograd.h>  // after the library's own headers, whose inline forms win
+#include <ember/scope.h>
 
 EXPORT(bool, em_tensor_requires_grad, (em_tensor *t)) { return t != NULL && em_tensor_requires_grad(t); }
 EXPORT(bool, em_grad_enabled, (void)) { return em_grad_enabled(); }
+
+em_tensor *em_requires_grad_(em_tensor *t) {
+  return em_scope_note(t == NULL ? em_fail_null("em_requires_grad_", "tensor") : em_tensor_set_requires_grad(t, true), t);
+}
 
 bool em_grad_set_enabled(bool on) {
   bool was = em_grad_enabled();
@@ -22,7 +27,7 @@ static em_backward_options options(int flags, bool accumulate) {
 }
 
 em_status em_backward(em_tensor *root, em_tensor *grad, int flags) {
-  if (root == NULL) return em_fail(EM_ERR_TYPE, "em_backward(): the root is NULL");
+  if (root == NULL) return em_fail_null("em_backward", "root");
   return em_engine_run(&root, &grad, 1, NULL, 0, options(flags, true), NULL);
 }
 
@@ -32,9 +37,9 @@ em_status em_grad(em_tensor *const *outputs, em_tensor *const *grad_outputs, int
     return em_fail(EM_ERR_TYPE, "em_grad(): an array is NULL");
   if (n <= 0 || m <= 0) return em_fail(EM_ERR_VALUE, "em_grad(): needs at least one output and one input");
   for (int64_t i = 0; i < n; i++)
-    if (outputs[i] == NULL) return em_fail(EM_ERR_TYPE, "em_grad(): output %lld is NULL", (long long)i);
+    if (outputs[i] == NULL) return em_fail_null_entry("em_grad", "output", i);
   for (int64_t i = 0; i < m; i++) {
-    if (inputs[i] == NULL) return em_fail(EM_ERR_TYPE, "em_grad(): input %lld is NULL", (long long)i);
+    if (inputs[i] == NULL) return em_fail_null_entry("em_grad", "input", i);
     results[i] = NULL;
   }
   em_tensor **none = NULL;

@@ -47,7 +47,7 @@ static em_status call(const check *c, em_tensor **out) {
 static em_status choose(check *c) {
   for (int64_t i = 0; i < c->n; i++) {
     em_tensor *t = c->inputs[i];
-    if (t == NULL) return em_fail(EM_ERR_TYPE, "em_gradcheck(): input %lld is NULL", (long long)i);
+    if (t == NULL) return em_fail_null_entry("em_gradcheck", "input", i);
     if (!em_tensor_requires_grad(t)) continue;
     EM_PASS(real("input", i, t));
     for (int d = 0; d < t->ndim; d++)

@@ -40,9 +40,11 @@ em_status em_call_boxed(const em_operator *op, const em_value *args, em_value *r
   if ((args == NULL && op->nargs > 0) || (rets == NULL && op->nrets > 0))
     return em_fail(EM_ERR_TYPE, "%s: the array of %s is NULL", op->full, args == NULL ? "arguments" : "results");
   for (int i = 0; i < op->nargs; i++)
-    if (!fits(&op->args[i], &args[i]))
+    if (!fits(&op->args[i], &args[i])) {
+      if (args[i].tag == EM_TAG_NONE && op->args[i].type == EM_TYPE_TENSOR) EM_PASS(em_priv_pending());
       return em_fail(EM_ERR_TYPE, "%s: the value given for argument '%s' (position %d) is not of its type", op->full,
                      op->args[i].name, i);
+    }
   return em_priv_call_boxed(op, args, rets);
 }
 

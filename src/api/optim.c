@@ -1,6 +1,8 @@
 // optim.c: ember/optim.h, over the fused operators that Python's optimizers call too.
 #include <ember/optim.h>
+#include <ember/serialize.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include "../autograd/node.h"
 #include "gen_ops.h"
@@ -27,7 +29,7 @@ static em_status number_below(const char *what, double v, bool bad) {
 static em_status check_params(const char *who, em_tensor *const *params, int64_t n) {
   if (n <= 0 || params == NULL) return em_fail(EM_ERR_VALUE, "%s(): optimizer got an empty parameter list", who);
   for (int64_t i = 0; i < n; i++) {
-    if (params[i] == NULL) return em_fail(EM_ERR_TYPE, "%s(): parameter %lld is NULL", who, (long long)i);
+    if (params[i] == NULL) return em_fail_null_entry(who, "parameter", i);
     if (!em_tensor_is_leaf(params[i]))
       return em_fail(EM_ERR_VALUE, "%s(): can't optimize a non-leaf Tensor (parameter %lld)", who, (long long)i);
     if (!em_dtype_is_float(params[i]->dtype))
@@ -108,6 +110,20 @@ em_status em_optimizer_set_lr(em_optimizer *o, double lr) {
   return EM_OK;
 }
 
+em_status em_optimizer_set_momentum(em_optimizer *o, double momentum) {
+  if (o == NULL) return none("em_optimizer_set_momentum");
+  if (o->kind == SGD) {
+    EM_PASS(number_below("momentum value", momentum, !(momentum >= 0)));
+    if (o->sgd.nesterov && momentum == 0)
+      return em_fail(EM_ERR_VALUE, "Nesterov momentum requires a momentum and zero dampening");
+    o->sgd.momentum = momentum;
+  } else {
+    EM_PASS(number_below("beta parameter at index 0", momentum, !(momentum >= 0 && momentum < 1)));
+    o->adam.beta1 = momentum;
+  }
+  return EM_OK;
+}
+
 em_status em_optimizer_zero_grad(em_optimizer *o) {
   if (o == NULL) return none("em_optimizer_zero_grad");
   for (int64_t i = 0; i < o->n; i++) EM_PASS(em_tensor_set_grad(o->params[i], NULL));
@@ -185,5 +201,116 @@ em_status em_optimizer_step(em_optimizer *o) {
     }
   }
   em_guard_restore(guard);
+  return st;
+}
+
+// ---- what it remembers ----
+enum { PARTS = 4, NAME_SIZE = 48 };
+// The k-th thing that is remembered of a parameter: its name, and where. NULL: there is no k-th.
+static const char *part(const em_optimizer *o, int k, em_tensor ***where) {
+  static const char *const adam[PARTS] = {"step", "exp_avg", "exp_avg_sq", "max_exp_avg_sq"};
+  if (o->kind == SGD) {
+    *where = o->state[0];
+    return k == 0 && o->sgd.momentum != 0 ? "momentum_buffer" : NULL;
+  }
+  if (k >= (o->adam.amsgrad ? 4 : 3)) return NULL;
+  *where = k == 0 ? o->steps : o->state[k - 1];
+  return adam[k];
+}
+
+em_tensor *em_optimizer_state(const em_optimizer *o, int64_t i, const char *name) {
+  if (o == NULL || name == NULL || i < 0 || i >= o->n) return NULL;
+  em_tensor **where;
+  const char *called;
+  for (int k = 0; (called = part(o, k, &where)) != NULL; k++)
+    if (strcmp(called, name) == 0) return where[i];
+  return NULL;
+}
+
+em_status em_optimizer_save(const em_optimizer *o, const char *path) {
+  if (o == NULL) return none("em_optimizer_save");
+  const size_t most = (size_t)o->n * PARTS, bytes = most * (sizeof(char *) + sizeof(em_tensor *) + NAME_SIZE);
+  const char **names = em_alloc(bytes), *called;
+  if (names == NULL) return EM_NOMEM(bytes);
+  em_tensor **tensors = (em_tensor **)(void *)(names + most), **where;
+  char (*texts)[NAME_SIZE] = (char(*)[NAME_SIZE])(void *)(tensors + most);
+  size_t n = 0;
+  for (int64_t i = 0; i < o->n; i++) {
+    for (int k = 0; (called = part(o, k, &where)) != NULL; k++) {
+      if (where[i] == NULL) continue;
+      snprintf(texts[n], NAME_SIZE, "%lld.%s", (long long)i, called);
+      names[n] = texts[n];
+      tensors[n++] = where[i];
+    }
+  }
+  em_status st = em_save_safetensors(path, names, tensors, n);
+  em_free(names, bytes);
+  return st;
+}
+
+// The parts of parameter i among the weights, each of its shape: all of them, or none. found: PARTS entries, NULL where none is.
+static em_status find_parts(const em_optimizer *o, int64_t i, const em_weights *w, const char *prefix, em_tensor **found) {
+  char name[1024];
+  em_tensor **where;
+  const char *called, *missing = NULL, *present = NULL;
+  for (int k = 0; (called = part(o, k, &where)) != NULL; k++) {
+    int used = snprintf(name, sizeof name, "%s%lld.%s", prefix, (long long)i, called);
+    if (used < 0 || (size_t)used >= sizeof name) return em_fail(EM_ERR_VALUE, "em_optimizer_load(): the prefix is too long");
+    found[k] = em_weights_find(w, name);
+    *(found[k] == NULL ? &missing : &present) = called;
+    bool counter = o->kind == ADAM && k == 0;
+    if (found[k] != NULL && (counter ? found[k]->numel != 1 : !em_tensor_same_sizes(found[k], o->params[i])))
+      return em_fail(EM_ERR_RUNTIME, "em_optimizer_load(): size mismatch for %s: the parameter has %d dims and %lld elements, the "
+                     "file's tensor %d and %lld", name, o->params[i]->ndim, (long long)o->params[i]->numel, found[k]->ndim,
+                     (long long)found[k]->numel);
+  }
+  if (missing == NULL || present == NULL) return EM_OK;
+  return em_fail(EM_ERR_RUNTIME, "em_optimizer_load(): Missing key(s) in state_dict: \"%s%lld.%s\"", prefix, (long long)i, missing);
+}
+
+// Copies of what was found for parameter i: made before anything is replaced.
+static em_status copy_parts(const em_optimizer *o, int64_t i, em_tensor *const *found, em_tensor **copies) {
+  for (int k = 0; k < PARTS; k++) {
+    if (found[k] == NULL) continue;
+    if (o->kind == ADAM && k == 0)
+      EM_PASS(em_tensor_from_scalar(em_scalar_double(0), EM_F32, (em_device){EM_DEVICE_CPU, -1}, &copies[k]));
+    else
+      EM_PASS(fresh(o->params[i], &copies[k]));
+    em_tensor *flat = NULL;  // a counter may have one dim
+    if (found[k]->ndim != copies[k]->ndim) EM_PASS(em_call_reshape(found[k], (em_ints){NULL, 0}, &flat));
+    em_status st = em_call_copy_(copies[k], flat == NULL ? found[k] : flat, false);
+    em_tensor_release(flat);
+    EM_PASS(st);
+  }
+  return EM_OK;
+}
+
+em_status em_optimizer_load(em_optimizer *o, const em_weights *w, const char *prefix) {
+  if (o == NULL) return none("em_optimizer_load");
+  if (w == NULL || prefix == NULL)
+    return em_fail(EM_ERR_TYPE, "em_optimizer_load(): the %s NULL", w == NULL ? "weights are" : "prefix is");
+  const size_t most = (size_t)o->n * PARTS, bytes = most * sizeof(em_tensor *);
+  em_tensor **copies = em_alloc_zeroed(bytes), **where;
+  if (copies == NULL) return EM_NOMEM(bytes);
+  em_guard guard = em_guard_exclude(EM_KEYBIT(EM_KEY_Autograd));
+  em_status st = EM_OK;
+  bool any = false;
+  for (int64_t i = 0; i < o->n; i++) {
+    em_tensor *found[PARTS] = {NULL};
+    EM_TRY(find_parts(o, i, w, prefix, found));
+    any = any || found[0] != NULL;
+    EM_TRY(copy_parts(o, i, found, copies + i * PARTS));
+  }
+  if (!any) EM_FAIL(EM_ERR_RUNTIME, "em_optimizer_load(): no weight's name begins with \"%s\" and a parameter's number", prefix);
+  for (int64_t i = 0; i < o->n; i++) {
+    for (int k = 0; part(o, k, &where) != NULL; k++) {
+      em_tensor_release(where[i]);
+      where[i] = copies[i * PARTS + k];
+      copies[i * PARTS + k] = NULL;
+    }
+  }
+fail:
+  em_guard_restore(guard);
+  free_list(copies, o->n * PARTS);
   return st;
 }

@@ -11,17 +11,20 @@ struct em_scope {
   int64_t n, room;
   em_tensor_list *lists;  // arrays of results of list operators; their tensors stand in `kept`
   int64_t n_lists, lists_room;
-  em_status status;    // of the first failure
-  char message[1024];  // its text
+  em_failure first;  // EM_OK: none yet
 };
 
 static __thread em_scope *innermost;
 static __thread int64_t lost;  // scopes that could not be opened, inside the innermost one: until they end, nothing goes there
 
+// What calls that are given NULL say while `lost`.
+static const em_failure no_scope = {EM_ERR_OOM, NULL, "em_scope_begin(): out of memory"};
+
 em_scope *em_scope_begin(void) {
   em_scope *s = lost > 0 ? NULL : em_alloc_zeroed(sizeof *s);
   if (s == NULL) {
     lost++;
+    em_priv_set_pending(&no_scope);
     (void)EM_NOMEM(sizeof *s);
     return NULL;
   }
@@ -32,9 +35,17 @@ em_scope *em_scope_begin(void) {
 
 // The failure in the record becomes the scope's, if it is the first.
 static void note(em_scope *s, em_status status) {
-  if (s == NULL || lost > 0 || s->status != EM_OK) return;
-  s->status = status;
-  snprintf(s->message, sizeof s->message, "%s", em_error_message());
+  if (s == NULL || lost > 0 || s->first.code != EM_OK) return;
+  s->first.code = status;
+  s->first.op = em_error_operator();
+  snprintf(s->first.message, sizeof s->first.message, "%s", em_error_message());
+  em_priv_set_pending(&s->first);
+}
+// What the innermost of the open scopes that have failed remembers.
+static const em_failure *pending(void) {
+  for (const em_scope *s = innermost; s != NULL; s = s->outer)
+    if (s->first.code != EM_OK) return &s->first;
+  return NULL;
 }
 
 // Releases what s owns. The tensors go last to first: results before what they were made of.
@@ -47,27 +58,26 @@ static void empty(em_scope *s) {
 
 em_status em_scope_end(em_scope *scope) {
   if (scope == NULL) {
-    if (lost > 0) lost--;
+    if (lost > 0 && --lost == 0) em_priv_set_pending(pending());
     return EM_NOMEM(sizeof *scope);
   }
   em_scope *s = innermost;
   while (s != NULL && s != scope) s = s->outer;
   if (s == NULL) return em_fail(EM_ERR_RUNTIME, "em_scope_end(): this scope is not open in this thread");
-  em_status status = EM_OK;
+  em_failure first = {.code = EM_OK};
   lost = 0;
-  char message[sizeof scope->message] = "";
   for (bool last = false; !last;) {  // inner scopes that were left open end too, and their failures count
     s = innermost;
     last = s == scope;
     innermost = s->outer;
-    if (s->status != EM_OK) {
-      status = s->status;
-      memcpy(message, s->message, sizeof message);
-    }
+    if (s->first.code != EM_OK) first = s->first;
     empty(s);
     em_free(s, sizeof *s);
   }
-  return status == EM_OK ? EM_OK : em_fail(status, "%s", message);
+  em_priv_set_pending(pending());
+  if (first.code == EM_OK) return EM_OK;
+  em_fail(first.code, "%s", first.message);
+  return first.op == NULL ? first.code : em_fail_operator(first.code, first.op);
 }
 
 // Room for one more entry of `size` bytes in an array.

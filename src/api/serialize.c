@@ -106,7 +106,7 @@ em_status em_weights_copy_to(const em_weights *w, const char *const *names, em_t
   if (w == NULL || (n > 0 && (names == NULL || tensors == NULL)))
     return em_fail(EM_ERR_TYPE, "em_weights_copy_to(): an argument is NULL");
   for (size_t i = 0; i < n; i++) {
-    if (names[i] == NULL || tensors[i] == NULL) return em_fail(EM_ERR_TYPE, "em_weights_copy_to(): entry %zu is NULL", i);
+    if (names[i] == NULL || tensors[i] == NULL) return em_fail_null_entry("em_weights_copy_to", "entry", (int64_t)i);
     const em_tensor *found = em_weights_find(w, names[i]);
     if (found == NULL) return em_fail(EM_ERR_RUNTIME, "Missing key(s) in state_dict: \"%s\"", names[i]);
     if (!em_tensor_same_sizes(found, tensors[i]))
@@ -128,7 +128,7 @@ static em_status check_names(const char *who, const char *path, const char *cons
                              size_t n) {
   if (path == NULL || (n > 0 && (names == NULL || tensors == NULL))) return em_fail(EM_ERR_TYPE, "%s(): an argument is NULL", who);
   for (size_t i = 0; i < n; i++) {
-    if (names[i] == NULL || tensors[i] == NULL) return em_fail(EM_ERR_TYPE, "%s(): entry %zu is NULL", who, i);
+    if (names[i] == NULL || tensors[i] == NULL) return em_fail_null_entry(who, "entry", (int64_t)i);
     if (named(names, i, names[i])) return em_fail(EM_ERR_RUNTIME, "%s(): the name \"%s\" is given twice", who, names[i]);
   }
   return EM_OK;

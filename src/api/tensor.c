@@ -11,13 +11,15 @@ EXPORT(void, em_tensor_release, (em_tensor *t)) { em_tensor_release(t); }
 EXPORT(bool, em_tensor_is_contiguous, (const em_tensor *t)) { return t != NULL && em_tensor_is_contiguous(t); }
 EXPORT(void *, em_tensor_data, (const em_tensor *t)) { return t == NULL ? NULL : em_tensor_data(t); }
 
-int em_tensor_ndim(const em_tensor *t) { return t->ndim; }
-const int64_t *em_tensor_sizes(const em_tensor *t) { return t->sizes; }
-const int64_t *em_tensor_strides(const em_tensor *t) { return t->strides; }
-int64_t em_tensor_numel(const em_tensor *t) { return t->numel; }
-int em_tensor_dtype(const em_tensor *t) { return t->dtype; }
-em_device em_tensor_device(const em_tensor *t) { return t->device; }
+// NULL comes here as the result of a short form that failed: its scope will tell.
+int em_tensor_ndim(const em_tensor *t) { return t == NULL ? -1 : t->ndim; }
+const int64_t *em_tensor_sizes(const em_tensor *t) { return t == NULL ? NULL : t->sizes; }
+const int64_t *em_tensor_strides(const em_tensor *t) { return t == NULL ? NULL : t->strides; }
+int64_t em_tensor_numel(const em_tensor *t) { return t == NULL ? -1 : t->numel; }
+int em_tensor_dtype(const em_tensor *t) { return t == NULL ? EM_DTYPE_NONE : t->dtype; }
+em_device em_tensor_device(const em_tensor *t) { return t == NULL ? EM_DEVICE_NONE : t->device; }
 int64_t em_tensor_size(const em_tensor *t, int dim) {
+  if (t == NULL) return -1;
   if (dim < 0) dim += t->ndim;
   return dim < 0 || dim >= t->ndim ? -1 : t->sizes[dim];
 }
@@ -84,7 +86,7 @@ em_status em_tensor_from_number(em_scalar number, int dtype, em_tensor **out) {
 }
 
 em_status em_tensor_read(em_tensor *t, int dtype, void *out, size_t bytes) {
-  if (t == NULL) return em_fail(EM_ERR_TYPE, "em_tensor_read(): the tensor is NULL");
+  if (t == NULL) return em_fail_null("em_tensor_read", "tensor");
   if ((unsigned)dtype >= EM_NUM_DTYPES) return em_fail(EM_ERR_VALUE, "em_tensor_read(): %d is no dtype", dtype);
   size_t wanted = (size_t)t->numel * em_dtype_size(dtype);
   if (bytes < wanted || (out == NULL && wanted > 0))
@@ -104,7 +106,7 @@ fail:
 }
 
 static em_status one_element(const char *who, em_tensor *t, em_scalar *s) {
-  if (t == NULL) return em_fail(EM_ERR_TYPE, "%s(): the tensor is NULL", who);
+  if (t == NULL) return em_fail_null(who, "tensor");
   if (t->numel != 1)
     return em_fail(EM_ERR_RUNTIME, "%s(): a Tensor with %lld elements cannot be converted to Scalar", who,
                    (long long)t->numel);

@@ -180,9 +180,8 @@ static void put_suffixes(printer *p, em_tensor *t) {
   }
 }
 
-em_status em_tensor_text(em_tensor *t, char *out, size_t bytes) {
-  if (t == NULL || (out == NULL && bytes > 0))
-    return em_fail(EM_ERR_TYPE, "em_tensor_text(): the %s is NULL", t == NULL ? "tensor" : "text");
+// Writes what fits; *needed counts the closing zero too.
+static em_status render(em_tensor *t, char *out, size_t bytes, size_t *needed) {
   printer p = {.out = out, .room = bytes, .t = t, .complex = em_dtype_is_complex(t->dtype), .slack = 4};
   p.summary = t->numel > THRESHOLD;
   em_tensor *plain = NULL;
@@ -205,6 +204,26 @@ em_status em_tensor_text(em_tensor *t, char *out, size_t bytes) {
   put(&p, ")");
   em_tensor_release(plain);
   if (bytes > 0) out[p.used < bytes ? p.used : bytes - 1] = 0;
-  return p.used < bytes ? EM_OK
-                        : em_fail(EM_ERR_VALUE, "em_tensor_text(): %zu bytes are needed, got %zu", p.used + 1, bytes);
+  *needed = p.used + 1;
+  return EM_OK;
+}
+
+em_status em_tensor_text(em_tensor *t, char *out, size_t bytes) {
+  size_t needed;
+  if (t == NULL || (out == NULL && bytes > 0)) return em_fail_null("em_tensor_text", t == NULL ? "tensor" : "text");
+  EM_PASS(render(t, out, bytes, &needed));
+  return needed <= bytes ? EM_OK : em_fail(EM_ERR_VALUE, "em_tensor_text(): %zu bytes are needed, got %zu", needed, bytes);
+}
+
+em_status em_print(em_tensor *t) {
+  size_t needed;
+  if (t == NULL) return em_fail_null("em_print", "tensor");
+  EM_PASS(render(t, NULL, 0, &needed));
+  char *text = em_alloc(needed);
+  if (text == NULL) return EM_NOMEM(needed);
+  size_t again;
+  em_status st = render(t, text, needed, &again);
+  if (st == EM_OK && puts(text) < 0) st = em_fail(EM_ERR_RUNTIME, "em_print(): stdout cannot be written");
+  em_free(text, needed);
+  return st;
 }

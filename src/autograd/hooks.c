@@ -87,7 +87,7 @@ static em_status tensor_hooks(em_tensor *t, struct em_tensor_hooks **out) {
 }
 
 em_status em_hook_tensor(em_tensor *t, em_tensor_hook_fn fn, void *context, void (*release)(void *), uint64_t *id) {
-  if (t == NULL || fn == NULL) return em_fail(EM_ERR_TYPE, "em_hook_tensor(): the %s is NULL", t == NULL ? "tensor" : "hook");
+  if (t == NULL || fn == NULL) return em_fail_null("em_hook_tensor", t == NULL ? "tensor" : "hook");
   if (!em_tensor_requires_grad(t))
     return em_fail(EM_ERR_RUNTIME, "cannot register a hook on a tensor that doesn't require gradient");
   em_hook h = {.kind = ON_GRAD, .grad = fn, .context = context, .release = release};
@@ -116,7 +116,7 @@ em_status em_hook_node_post(em_node *n, em_node_posthook_fn fn, void *context, v
 em_status em_hook_accumulate(em_tensor *leaf, em_accumulate_hook_fn fn, void *context, void (*release)(void *),
                              uint64_t *id) {
   if (leaf == NULL || fn == NULL)
-    return em_fail(EM_ERR_TYPE, "em_hook_accumulate(): the %s is NULL", leaf == NULL ? "leaf" : "hook");
+    return em_fail_null("em_hook_accumulate", leaf == NULL ? "leaf" : "hook");
   if (!em_tensor_requires_grad(leaf))
     return em_fail(EM_ERR_RUNTIME, "cannot register a hook on a tensor that doesn't require gradient");
   if (!em_tensor_is_leaf(leaf))
@@ -318,7 +318,7 @@ void em_priv_forget_retained(em_node *n, const em_autograd_meta *meta) {
 }
 
 em_status em_tensor_retain_grad(em_tensor *t) {
-  if (t == NULL) return em_fail(EM_ERR_TYPE, "em_tensor_retain_grad(): the tensor is NULL");
+  if (t == NULL) return em_fail_null("em_tensor_retain_grad", "tensor");
   if (!em_tensor_requires_grad(t))
     return em_fail(EM_ERR_RUNTIME, "can't retain_grad on Tensor that has requires_grad=False");
   em_node *n;

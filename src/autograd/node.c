@@ -206,7 +206,7 @@ bool em_tensor_is_leaf(em_tensor *t) {
 }
 
 em_status em_tensor_set_requires_grad(em_tensor *t, bool on) {
-  if (t == NULL) return em_fail(EM_ERR_TYPE, "em_tensor_set_requires_grad(): the tensor is NULL");
+  if (t == NULL) return em_fail_null("em_tensor_set_requires_grad", "tensor");
   if (!em_tensor_is_leaf(t)) {
     if (on) return EM_OK;
     return em_fail(EM_ERR_RUNTIME,
@@ -233,7 +233,7 @@ em_status em_tensor_set_requires_grad(em_tensor *t, bool on) {
 em_status em_tensor_detach(em_tensor *t, em_tensor **out) { return em_call_detach(t, out); }
 
 em_status em_tensor_grad(em_tensor *t, em_tensor **borrowed) {
-  if (EM_UNLIKELY(t == NULL)) return em_fail(EM_ERR_TYPE, "em_tensor_grad(): the tensor is NULL");
+  if (EM_UNLIKELY(t == NULL)) return em_fail_null("em_tensor_grad", "tensor");
   *borrowed = t->meta == NULL ? NULL : t->meta->grad;
   return EM_OK;
 }
@@ -245,7 +245,7 @@ static const char *const type_names[EM_NUM_DTYPES] = {
   [EM_C128] = "c10::complex<double>", [EM_BOOL] = "bool", [EM_BF16] = "c10::BFloat16"};
 
 em_status em_tensor_set_grad(em_tensor *t, em_tensor *grad) {
-  if (EM_UNLIKELY(t == NULL)) return em_fail(EM_ERR_TYPE, "em_tensor_set_grad(): the tensor is NULL");
+  if (EM_UNLIKELY(t == NULL)) return em_fail_null("em_tensor_set_grad", "tensor");
   if (grad == NULL) {
     if (t->meta != NULL) EM_CLEAR_TENSOR(&t->meta->grad);
     return EM_OK;

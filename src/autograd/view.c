@@ -193,7 +193,7 @@ em_status em_priv_regenerate(em_tensor *t) {
 
 em_status em_tensor_grad_fn(em_tensor *t, em_node **borrowed) {
   *borrowed = NULL;
-  if (EM_UNLIKELY(t == NULL)) return em_fail(EM_ERR_TYPE, "em_tensor_grad_fn(): the tensor is NULL");
+  if (EM_UNLIKELY(t == NULL)) return em_fail_null("em_tensor_grad_fn", "tensor");
   if (t->meta == NULL) return EM_OK;
   if (EM_UNLIKELY(t->flags & EM_T_IS_VIEW) && t->meta->view->differentiable) {
     const em_view_info *v = t->meta->view;

@@ -50,6 +50,21 @@ em_status em_fail_operator(em_status code, const char *op) {
   if (r != NULL && r->op == NULL && code != EM_ERR_FOREIGN) r->op = op;
   return code;
 }
+void em_priv_set_pending(const em_failure *f) { em_priv_tls.pending = f; }
+em_status em_priv_pending(void) {
+  const em_failure *f = em_priv_tls.pending;
+  if (f == NULL) return EM_OK;
+  em_status st = em_fail(f->code, "%s", f->message);
+  return f->op == NULL ? st : em_fail_operator(st, f->op);
+}
+em_status em_fail_null(const char *who, const char *what) {
+  EM_PASS(em_priv_pending());
+  return em_fail(EM_ERR_TYPE, "%s(): the %s is NULL", who, what);
+}
+em_status em_fail_null_entry(const char *who, const char *what, int64_t i) {
+  EM_PASS(em_priv_pending());
+  return em_fail(EM_ERR_TYPE, "%s(): %s %lld is NULL", who, what, (long long)i);
+}
 const char *em_error_message(void) {
   em_error_record *r = em_priv_tls.error;
   return r == NULL ? "out of memory (and none left to say where)" : r->message;

@@ -24,6 +24,15 @@ EM_PRIV em_status em_fail_operator(em_status code, const char *op) __attribute__
 // prints to stderr once per distinct text. The handler may return EM_ERR_FOREIGN (warnings turned into errors).
 EM_PRIV em_status em_warn(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
 
+// A failure that a scope of this thread remembers (src/api/scope.c). While there is one, a NULL where a handle must be is its
+// consequence, and the first failure is what the user has to read.
+typedef struct em_failure { em_status code; const char *op; char message[1024]; } em_failure;
+EM_PRIV void em_priv_set_pending(const em_failure *f);  // borrowed; NULL: there is none
+EM_PRIV em_status em_priv_pending(void);                // reports it again; EM_OK if there is none
+// "em_backward(): the root is NULL", or the failure that it came from.
+EM_PRIV em_status em_fail_null(const char *who, const char *what) __attribute__((cold));
+EM_PRIV em_status em_fail_null_entry(const char *who, const char *what, int64_t i) __attribute__((cold));  // "input 1 is NULL"
+
 #define EM_TRY(call)                                    \
   do {                                                  \
     if (EM_UNLIKELY((st = (call)) != EM_OK)) goto fail; \

@@ -7,11 +7,13 @@
 struct em_magazines;
 struct em_error_record;
 struct em_saved_hooks;
+struct em_failure;
 
 typedef struct em_tls {
   uint64_t include, exclude;          // dispatch keys added to and taken from every call of this thread
   struct em_magazines *magazines;     // small-block lists, owned; NULL until first use and in bypass mode
   struct em_error_record *error;      // owned, NULL until the first failure
+  const struct em_failure *pending;   // what the innermost failed scope remembers, borrowed; NULL: no scope has failed
   struct em_saved_hooks *saved_hooks; // top of the stack of saved-tensor hooks, borrowed (owner: the context manager)
   void *engine;                       // the running graph task of this thread, or NULL
   uint8_t inference;                  // inference_mode: new tensors carry neither Autograd nor Alias

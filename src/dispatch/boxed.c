@@ -35,6 +35,7 @@ em_status em_priv_no_kernel(const em_operator *op, uint64_t arg_keys) {
       op->full, backend, op->full, have);
 }
 em_status em_priv_missing_argument(const em_operator *op) {
+  EM_PASS(em_priv_pending());
   return em_fail_operator(em_fail(EM_ERR_TYPE, "%s: an argument that must be given is NULL", op->full), op->full);
 }
 em_status em_redispatch_boxed(const em_operator *op, uint64_t ks, const em_value *args, em_value *rets) {

@@ -24,10 +24,6 @@ static inline em_value em_value_scalars(em_scalars l) {
   v.list.n = l.n;
   return v;
 }
-static inline em_value em_value_string(const char *s) {
-  em_value v = {.string = s, .tag = s == NULL ? EM_TAG_NONE : EM_TAG_STRING};
-  return v;
-}
 static inline em_value em_value_device(em_device d) {
   em_value v = {.device = d, .tag = d.type < 0 ? EM_TAG_NONE : EM_TAG_DEVICE};
   return v;

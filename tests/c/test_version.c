@@ -9,5 +9,9 @@ int main(void) {
     fprintf(stderr, "em_version() is not three numbers: %s\n", em_version());
     return 1;
   }
+  if (major != EMBER_VERSION_MAJOR || minor != EMBER_VERSION_MINOR || patch != EMBER_VERSION_PATCH) {
+    fprintf(stderr, "ember/version.h is not %s's\n", em_version());
+    return 1;
+  }
   return strcmp(em_version(), EM_VERSION) != 0;
 }

@@ -109,7 +109,19 @@ def big_endian(torch):
     return repacked(out.getvalue(), change)
 
 
+def resumed_training(torch):
+    """A model and its AdamW after three steps: tests/c/test_training.c goes on where PyTorch stopped."""
+    w, u = torch.nn.Parameter(torch.tensor([1.0, 2.0, 3.0])), torch.nn.Parameter(torch.tensor([[0.5], [0.25]]))
+    adamw = torch.optim.AdamW([w, u], lr=0.1, weight_decay=0.01)
+    for _ in range(3):
+        adamw.zero_grad()
+        (w.pow(2).sum() * u.sum()).backward()
+        adamw.step()
+    return {"model": {"w": w.data, "u": u.data}, "optimizer": adamw.state_dict()}
+
+
 def save_all(torch):
+    torch.save(resumed_training(torch), os.path.join(HERE, "adamw_resume.pt"))
     for name, value in {**objects(torch), **unsafe_objects(torch)}.items():
         torch.save(value, os.path.join(HERE, name + ".pt"))
     for name in ("views", "dtypes", "grads"):

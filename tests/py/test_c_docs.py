@@ -1,6 +1,7 @@
 """docs/c_api.md as programs; and a program, written from the headers, that gives every operator nothing."""
 import os
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -21,22 +22,26 @@ static void check(em_status st) {
 """
 
 
-def build_and_run(source, folder, name, warnings=True):
-    path = folder / f"{name}.c"
+CXX = shutil.which("g++") or shutil.which("clang++")
+
+
+def build_and_run(source, folder, name, warnings=True, language="c"):
+    path = folder / f"{name}.{language}"
     path.write_text(source)
     flags = ["-Wall", "-Wextra", "-Werror"] if warnings else ["-w"]
-    command = [*CC, "-O0", *flags, str(path), "-o", str(folder / name), "-I" + os.path.join(ROOT, "include"),
+    compiler = CC if language == "c" else [CXX, "-std=c++11", "-Wpedantic"]
+    command = [*compiler, "-O0", *flags, str(path), "-o", str(folder / name), "-I" + os.path.join(ROOT, "include"),
                "-I" + os.path.join(BUILD, "gen"), "-L" + BUILD, "-lember", "-lm", "-pthread", "-Wl,-rpath," + BUILD]
     built = subprocess.run(command, capture_output=True, text=True)
     assert built.returncode == 0, built.stderr[-4000:]
     return subprocess.run([str(folder / name)], capture_output=True, text=True, cwd=folder, timeout=120)
 
 
-def blocks():
-    """(line, code, expected output or None) of each C block."""
+def blocks(language="c"):
+    """(line, code, expected output or None) of each block of the language."""
     with open(os.path.join(ROOT, "docs", "c_api.md"), encoding="utf-8") as file:
         text = file.read()
-    for found in re.finditer(r"^```c\n(.*?)^```\n(?:```text\n(.*?)^```\n)?", text, re.M | re.S):
+    for found in re.finditer(rf"^```{language}\n(.*?)^```\n(?:```text\n(.*?)^```\n)?", text, re.M | re.S):
         yield text.count("\n", 0, found.start(1)) + 1, found[1], found[2]
 
 
@@ -53,6 +58,15 @@ def test_program(line, code, output, tmp_path):
     assert output is not None, "a program's output stands under it"
     done = build_and_run(code, tmp_path, "program")
     assert (done.returncode, done.stdout, done.stderr) == (0, output, "")
+
+
+@pytest.mark.skipif(CXX is None, reason="no C++ compiler on this machine: the headers' C++ side is not tried")
+def test_programs_in_cplusplus(tmp_path):
+    found = list(blocks("cpp"))
+    assert found
+    for line, code, output in found:
+        done = build_and_run(code, tmp_path, f"program{line}", language="cpp")
+        assert (done.returncode, done.stdout, done.stderr) == (0, output, "")
 
 
 def test_parts(tmp_path):

@@ -75,15 +75,31 @@ def test_checkers_run_two_steps(out):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("name", ["custom_op", "train_digits"])
+def test_a_recurrent_network_learns_a_verse(tmp_path):
+    done = example("char_lstm", "--steps", "300", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("one for sorrow, two for joy, ")
+
+
+def test_a_transformer_sorts(tmp_path):
+    """It saves and loads itself half-way, its optimizers too: without them it would not get there."""
+    done = example("transformer", "--steps", "250", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert float(re.search(r"([\d.]+)% of the digits", done.stdout)[1]) > 95
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["char_lstm", "custom_op", "infer", "train_digits", "transformer"])
 def test_valgrind_finds_nothing_lost(out, name):
     if shutil.which("valgrind") is None or os.path.basename(BUILD) != "build":
         pytest.skip("needs valgrind and an ordinary build")
-    arguments = ["--steps", "2", "--data", str(out / "digits.csv"), "--out", str(out / "two.safetensors")]
+    two = ["--steps", "2"]
+    arguments = {"infer": [str(out / "digits.pt"), str(out / "digits.csv"), "1"], "custom_op": [],
+                 "train_digits": [*two, "--data", str(out / "digits.csv"), "--out", str(out / "two.safetensors")]}
     program = os.path.join(BUILD, "examples", "c", "example_" + name)
     done = subprocess.run(["valgrind", "-q", "--leak-check=full", "--show-leak-kinds=definite", "--errors-for-leak-kinds=definite",
-                           "--error-exitcode=9", program, *(arguments if name == "train_digits" else [])],
-                          capture_output=True, text=True, env=dict(os.environ, EMBER_NUM_THREADS="1"))
+                           "--error-exitcode=9", program, *arguments.get(name, two)],
+                          capture_output=True, text=True, cwd=out, env=dict(os.environ, EMBER_NUM_THREADS="1"))
     assert done.returncode == 0, done.stderr[-3000:]
 
 

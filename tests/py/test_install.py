@@ -73,7 +73,8 @@ def test_pkg_config(prefix, library, environment, tmp_path):
     run("gcc", "-Wall", "-Wextra", "-Werror", EXAMPLE, *flags, "-lm", "-o", str(tmp_path / "program"), env=environment)
     run(str(tmp_path / "program"), env=environment, cwd=tmp_path)
     mapped = run("ldd", str(tmp_path / "program"), env=environment)
-    assert os.path.join(os.path.realpath(library), "libember.so") in os.path.realpath(mapped.split("libember.so => ")[1].split()[0])
+    assert os.path.realpath(mapped.split("libember.so.1 => ")[1].split()[0]) == os.path.join(os.path.realpath(library), "libember.so.1")
+    assert os.readlink(os.path.join(library, "libember.so")) == "libember.so.1"
 
 
 def test_cmake(prefix, environment, tmp_path):
@@ -97,13 +98,14 @@ def test_cmake(prefix, environment, tmp_path):
 
 def test_python_of_the_prefix(prefix, package, library, environment, tmp_path):
     """The package finds the prefix's libember.so, and says where a C program does."""
-    assert not os.path.exists(os.path.join(package, "ember", "libember.so"))
+    assert not glob.glob(os.path.join(package, "ember", "libember.so*"))
     del environment["LD_LIBRARY_PATH"]
     environment["PYTHONPATH"] = package
     flags = run(sys.executable, "-m", "ember", "--cflags", "--libs", env=environment, cwd=tmp_path).split()
     assert flags[0] == "-I" + os.path.join(prefix, "include") and "-L" + library in flags
     run("gcc", EXAMPLE, *flags, "-lm", "-o", str(tmp_path / "program"), env=environment)
     run(str(tmp_path / "program"), env=environment, cwd=tmp_path)
+    assert "libember.so.1" in run(sys.executable, "-m", "ember.info", env=environment, cwd=tmp_path)
     assert run(sys.executable, "-m", "ember", "--pkgconfigdir", env=environment, cwd=tmp_path).strip() == \
         os.path.join(library, "pkgconfig")
 

@@ -76,7 +76,7 @@ def test_contents(wheel):
     assert os.path.getsize(wheel) < 10 << 20
     with zipfile.ZipFile(wheel) as file:
         names = file.namelist()
-    for name in ("__init__.py", "libember.so", "include/ember/ember.h", "include/ember/gen_api.h", "share/pkgconfig/ember.pc",
+    for name in ("__init__.py", "libember.so.1", "include/ember/ember.h", "include/ember/gen_api.h", "share/pkgconfig/ember.pc",
                  "share/cmake/ember/emberConfig.cmake", "nn/functional.py"):
         assert f"ember/{name}" in names, name
     assert sum(bool(re.fullmatch(r"ember/_C\..*\.so", name)) for name in names) == 1
@@ -106,13 +106,45 @@ def test_trains_without_a_compiler(venv, tmp_path):
 def test_libraries_stand_alone(venv):
     """Stripped, found through $ORIGIN, and without a trace of the folder they were built in."""
     package = run(venv, "-c", "import ember, os; print(os.path.dirname(ember.__file__))", env=outside(), cwd="/").strip()
-    for path in [os.path.join(package, "libember.so"), *glob.glob(os.path.join(package, "_C.*.so"))]:
+    for path in [os.path.join(package, "libember.so.1"), *glob.glob(os.path.join(package, "_C.*.so"))]:
         sections = run("readelf", "-SW", path)
         assert ".debug_info" not in sections and ".symtab" not in sections, path
         with open(path, "rb") as file:
             assert ROOT.encode() not in file.read(), path
     (bridge,) = glob.glob(os.path.join(package, "_C.*.so"))
     assert re.search(r"\(RUNPATH\).*\[\$ORIGIN\]", run("readelf", "-d", bridge))
+
+
+def test_the_tag_is_what_the_libraries_want(wheel, venv):
+    """No newer glibc than the name says, no library beyond it; and pip, which reads the name, took it (`venv`)."""
+    name = os.path.basename(wheel)
+    major, minor = map(int, re.search(r"-manylinux_(\d+)_(\d+)_\w+\.whl$", name).groups())
+    package = run(venv, "-c", "import ember, os; print(os.path.dirname(ember.__file__))", env=outside(), cwd="/").strip()
+    versions = set()
+    for path in [os.path.join(package, "libember.so.1"), *glob.glob(os.path.join(package, "_C.*.so"))]:
+        asked = run("objdump", "-T", path)
+        versions |= {tuple(map(int, found)) for found in re.findall(r"\(GLIBC_(\d+)\.(\d+)", asked)}
+        needed = set(re.findall(r"NEEDED\s+(\S+)", run("objdump", "-p", path)))
+        assert all(re.match(r"(libc|libm|libdl|libpthread|ld-linux\S*|libember)\.so\.\d+$", other) for other in needed), needed
+    assert max(versions) == (major, minor)
+    with zipfile.ZipFile(wheel) as file:
+        (about,) = [text for text in file.namelist() if text.endswith(".dist-info/WHEEL")]
+        assert re.search(r"^Tag: (.*)$", file.read(about).decode(), re.M)[1] == "-".join(name[:-len(".whl")].split("-")[2:])
+        record = file.read(about.replace("WHEEL", "RECORD")).decode()
+    assert record.count("dist-info/WHEEL,sha256=") == 1
+
+
+def test_a_stranger_among_the_libraries_keeps_the_tag(tmp_path):
+    """A wheel whose library wants more than glibc is no manylinux wheel."""
+    (tmp_path / "a.c").write_text("int f(void) { return 1; }\n")
+    run("gcc", "-shared", "-fPIC", "-Wl,-soname,libother.so.3", str(tmp_path / "a.c"), "-o", str(tmp_path / "libother.so"))
+    (tmp_path / "b.c").write_text("int f(void);\nint g(void) { return f(); }\n")
+    run("gcc", "-shared", "-fPIC", str(tmp_path / "b.c"), str(tmp_path / "libother.so"), "-o", str(tmp_path / "_C.so"))
+    wheel = tmp_path / "ember-1-cp311-cp311-linux_x86_64.whl"
+    with zipfile.ZipFile(wheel, "w") as file:
+        file.write(tmp_path / "_C.so", "ember/_C.so")
+    done = subprocess.run([sys.executable, os.path.join(ROOT, "tools", "tag_wheel.py"), str(wheel)], capture_output=True, text=True)
+    assert done.returncode == 1 and "libother.so.3" in done.stdout and wheel.exists()
 
 
 EXAMPLE = os.path.join(ROOT, "examples", "c", "custom_op.c")

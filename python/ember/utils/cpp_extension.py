@@ -5,6 +5,7 @@
     cmake -DCMAKE_PREFIX_PATH=$(python -m ember --cmakedir) .
 """
 import os
+import re
 
 from ember import _C
 
@@ -21,7 +22,7 @@ def _folders():
         headers = [os.path.join(checkout, "include"), os.path.join(bridge, "gen")]
         return [headers, [bridge], [os.path.join(bridge, "meson-uninstalled")], []]
     # <prefix>/lib/python3.x/site-packages/ember; the bridge knows the way to the library.
-    library = os.path.dirname(_library_in_use())
+    library = os.path.dirname(library_in_use())
     folder = library
     while not os.path.isdir(os.path.join(folder, "include", "ember")) and os.path.dirname(folder) != folder:
         folder = os.path.dirname(folder)
@@ -29,10 +30,10 @@ def _folders():
             [os.path.join(library, "cmake")]]
 
 
-def _library_in_use():
+def library_in_use():
     """The file of the libember.so that this process has loaded."""
     with open("/proc/self/maps", encoding="utf-8") as maps:
-        found = [line.split(None, 5)[5].strip() for line in maps if line.rstrip().endswith("/libember.so")]
+        found = [line.split(None, 5)[5].strip() for line in maps if re.search(r"/libember\.so[.\d]*$", line.rstrip())]
     if not found:
         raise RuntimeError("no libember.so is loaded in this process")
     return found[0]
@@ -70,7 +71,10 @@ def flags(wanted):
         if name == "--cflags":
             parts += [f"-I{path}" for path in include_paths()]
         elif name == "--libs":
-            parts += [text for path in library_paths() for text in (f"-L{path}", f"-Wl,-rpath,{path}")] + ["-lember"]
+            parts += [text for path in library_paths() for text in (f"-L{path}", f"-Wl,-rpath,{path}")]
+            # A wheel has no symbolic links, and so the library alone.
+            names = {name for path in library_paths() for name in os.listdir(path)}
+            parts.append("-lember" if "libember.so" in names else "-l:" + os.path.basename(library_in_use()))
         else:
             parts += {"--includedir": include_paths, "--libdir": library_paths, "--pkgconfigdir": pkgconfig_paths,
                       "--cmakedir": cmake_paths}[name]()
