@@ -64,8 +64,12 @@ static em_status redraw(em_tensor *t, double mean, double std, double low, doubl
   EM_TRY(em_call_where_self(outside, drawn, t, &mixed));
   EM_TRY(em_call_copy_(t, mixed, false));
 fail:
-  em_tensor *all[] = {below, above, outside, any, drawn, mixed};
-  for (int i = 0; i < 6; i++) em_tensor_release(all[i]);
+  em_tensor_release(below);
+  em_tensor_release(above);
+  em_tensor_release(outside);
+  em_tensor_release(any);
+  em_tensor_release(drawn);
+  em_tensor_release(mixed);
   return st;
 }
 static em_status trunc_normal(em_tensor *t, double mean, double std, double low, double high, em_generator *g) {
