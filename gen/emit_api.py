@@ -114,17 +114,22 @@ def short_form(op, name):
     return o
 
 
-def emit_short(ops):
-    o = [head("emit_api.py"), "#ifndef EMBER_GEN_SHORT_H\n#define EMBER_GEN_SHORT_H"]
-    shown = [op for op in ops if has_short(op)]
-    plain = {}
+def short_names(ops):
+    """[(operator, name of its short form)] of those that have one."""
+    shown, plain = [op for op in ops if has_short(op)], {}
     for op in shown:
-        plain.setdefault(op.name, min((o for o in shown if o.name == op.name), key=lambda o: PLAIN.get(o.overload, 2)))
+        if PLAIN.get(op.overload, 2) < PLAIN.get(plain.setdefault(op.name, op).overload, 2):
+            plain[op.name] = op
     for op in shown:
         name = op.name if op is plain[op.name] else op.cname
         if op is not plain[op.name] and name in plain:  # scatter.reduce beside scatter_reduce
             name = f"{op.name}_by_{op.overload}"
-        o.append(short_form(op, f"em_{name}"))
+        yield op, f"em_{name}"
+
+
+def emit_short(ops):
+    o = [head("emit_api.py"), "#ifndef EMBER_GEN_SHORT_H\n#define EMBER_GEN_SHORT_H"]
+    o += [short_form(op, name) for op, name in short_names(ops)]
     return "\n".join([*o, "#endif\n"])
 
 

@@ -109,7 +109,7 @@ def full_name(op):
 def forms_of(op, ops, own):
     """The functional operator and whatever in-place and out= forms share its derivative, in whichever row they stand.
 
-    own: names that have a row of their own in derivatives.yaml.
+    ops: {name: [(place in the rows' order, operator)]}; own: names that have a row of their own in derivatives.yaml.
     """
     def shape(args):
         return [(a.name, c_type(a.type)) for a in args]
@@ -117,7 +117,8 @@ def forms_of(op, ops, own):
     functional = op.row.ops.get("functional")
     if op.variant == "inplace" and functional is not None and full_name(functional) in own:
         return found  # a formula of the in-place form's own: the row's other forms have theirs
-    for o in ops:
+    near = {i: o for name in (op.name, op.name + "_", *(o.name for o in op.row.ops.values())) for i, o in ops.get(name, [])}
+    for o in (near[i] for i in sorted(near)):
         if o is op or full_name(o) in own:
             continue
         same_row = o.row is op.row
@@ -130,8 +131,10 @@ def forms_of(op, ops, own):
 
 def read(rows, ops_dir, notes):
     """(derivatives, set of full names that are not differentiable)."""
-    ops = [op for row in rows for op in row.ops.values()]
-    by_name = {full_name(op): op for op in ops}
+    ops, by_name = {}, {}
+    for i, op in enumerate(op for row in rows for op in row.ops.values()):
+        ops.setdefault(op.name, []).append((i, op))
+        by_name[full_name(op)] = op
     listed = []
     for f in sorted(f for f in os.listdir(ops_dir) if re.match(r"derivatives\w*\.yaml$", f)):
         listed += [dict(fields, __file__=f) for fields in load_yaml(os.path.join(ops_dir, f)) or []]

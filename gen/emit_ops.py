@@ -274,10 +274,11 @@ def _arg_flags(a):
 def emit_operators(ops, kernels):
     """kernels: {(cname, key): function name}."""
     o = [head("emit_ops.py"), '#include <math.h>\n#include "gen_ops.h"\n']
-    declared = set()
+    declared, by_op = set(), {}
+    for (cname, key), fn in kernels.items():
+        by_op.setdefault(cname, []).append((key, fn))
     for op in ops:
-        for key in [k for (c, k) in kernels if c == op.cname]:
-            fn = kernels[(op.cname, key)]
+        for _, fn in by_op.get(op.cname, []):
             if fn not in declared:
                 declared.add(fn)
                 o.append(f"extern em_status {fn}({params(op)});")
@@ -297,7 +298,7 @@ def emit_operators(ops, kernels):
         for a, b in zip(g, g[1:]):
             after[a.cname] = b.cname
     for op in ops:
-        keys = [(k, kernels[(c, k)]) for (c, k) in kernels if c == op.cname]
+        keys = by_op.get(op.cname, [])
         o.append(f"\n// {op.schema}  [{op.where}]")
         if op.args:
             o.append(f"static const em_arg args_{op.cname}[] = {{")

@@ -1,7 +1,8 @@
-"""emit_stubs.py: what people and type checkers read about operators, from the rows: the package's stub (ember/__init__.pyi, after
-the hand-written part in gen/stubs.pyi), `help(ember.add)`, and the reference in docs/ops."""
+"""emit_stubs.py: what type checkers read about operators, from the rows: the package's stub (ember/__init__.pyi, after the
+hand-written part in gen/stubs.pyi)."""
 import keyword
 import os
+import re
 
 TYPES = {"Tensor": "Tensor", "Scalar": "Number", "int": "_int", "SymInt": "_int", "float": "_float", "bool": "_bool", "str": "builtins.str",
          "ScalarType": "_dtype", "Layout": "_layout", "Device": "_device | builtins.str | _int", "MemoryFormat": "_memory_format",
@@ -142,91 +143,40 @@ def stub(rows, names):
     return "\n".join(out)
 
 
-# ---------------------------------------------------------------- words
-KIND_WORDS = {
-    "pointwise": "operands broadcast against each other; the result has the broadcast shape",
-    "reduction": "`dim` is reduced (all dimensions without one) and kept with size 1 when `keepdim`",
-    "check": "checked before anything is computed; meta tensors tell the result's",
-    "view": "the result shares the bytes of its argument", "views": "the results share the bytes of their argument",
-    "composite": "as the operators it is made of ask", "native": "any that the arguments' meaning allows",
-}
-ERRORS = {
-    "pointwise": "RuntimeError: sizes that do not broadcast. NotImplementedError: a dtype that it has no loop for",
-    "reduction": "IndexError: a dim out of range. RuntimeError: a dim given twice, a dtype that it does not reduce",
-    "view": "IndexError: a dim out of range. RuntimeError: sizes or strides that no view of these bytes can have",
-    "views": "IndexError: a dim out of range. RuntimeError: sizes that do not add up",
-}
-UNSAID = "RuntimeError, IndexError or TypeError in the words of PyTorch, before anything is computed"
-DTYPE_WORDS = {"int": "integers", "float": "floating point", "complex": "complex", "bool": "bool"}
+MODULES = {"linalg": (8, "linalg_"), "special": (16, "special_"), "fft": (32, "fft_")}
+SHARED = ("Number", "Tensor", "Generator", "_int", "_float", "_bool", "_dtype", "_device", "_layout", "_memory_format")
 
 
-def _dtypes(row):
-    f = row.fields
-    given = f.get("dtypes")
-    given = [w.strip() for w in given.split(",")] if isinstance(given, str) else given
-    if given is None and row.kind == "pointwise":
-        given = ["int", "float"] + (["complex"] if f.get("complex") else [])
-    if given is None:
-        return "those of its arguments' meaning (floating point for mathematics)"
-    words = ", ".join(DTYPE_WORDS.get(w, w) for w in given)
-    promotion = {"int_to_float": "; integers become the default floating point dtype", "bool_out": "; the result is bool",
-                 "complex_to_real": "; complex arguments give real results"}.get(f.get("promotion"), "")
-    return words + promotion
-
-
-def describe(name, ops):
-    """What help() says, a line each."""
-    row, lines = ops[0].row, []
-    if row.kind == "alias":
-        row = ALIASES.get(str(row.fields["alias"]), row)
-    if row.fields.get("doc"):
-        lines += [row.fields["doc"], ""]
-    lines += [str(op.schema) for op in ops]
-    shapes, errors = KIND_WORDS.get(row.kind, KIND_WORDS["native"]), ERRORS.get(row.kind, UNSAID)
-    if row.kind == "pointwise" and sum(a.type.base == "Tensor" for a in row.functional.ins) == 1:
-        shapes, errors = "the result has the shape of its argument", "NotImplementedError: a dtype that it has no loop for"
-    lines += ["", f"Shapes: {shapes}.", f"Dtypes: {_dtypes(row)}.",
-              f"Errors: {errors}."]
-    if any(op.variant == "out" for op in ops):
-        lines.append("out=: must have the result's shape or be empty, and a dtype that the result can be cast to.")
+def _functions(names, bit, prefix, indent):
+    lines = []
+    for (name, where), ops in sorted(names.items()):
+        if where == bit and not keyword.iskeyword(name.removeprefix(prefix)):
+            overloads = [s for op in ops if op.variant != "out" for s in signatures(op, False)]
+            for line in _defs(name.removeprefix(prefix), overloads, indent):
+                lines += [f"{indent}@staticmethod", line] if indent and not line.lstrip().startswith("@") else [line]
     return lines
 
 
-ALIASES = {}
-
-
-def learn(rows):
-    ALIASES.clear()
-    for row in rows:
-        op = row.functional
-        ALIASES[op.name + (f".{op.overload}" if op.overload else "")] = row
-
-
-def reference(rows, names):
-    """{file name: text}: one page a yaml file, each operator once."""
-    learn(rows)
-    places = {1: "ember", 2: "Tensor", 4: "ember._C._nn", 8: "ember.linalg", 16: "ember.special", 32: "ember.fft"}
-    pages, by_op = {}, {}
-    for (name, bit), ops in names.items():
-        by_op.setdefault(name, ({}, []))[0][bit] = ops
-    for name, (where, _) in sorted(by_op.items()):
-        ops = next(iter(where.values()))
-        page = ops[0].row.file.replace("native_", "").replace(".yaml", "")
-        text = [f"## {name}", "",
-                "As " + ", ".join(f"`{places[bit]}.{name}`" for bit in sorted(where)) + f"; row `{ops[0].row.where}`.", "",
-                "```"]
-        lines = describe(name, ops)
-        cut = lines.index("") if "" in lines else len(lines)
-        text += [line for line in lines[:cut]] + ["```", ""] + [f"- {line}" for line in lines[cut + 1:]] + [""]
-        pages.setdefault(page, []).append("\n".join(text))
-    files = {f"{page}.md": f"# Operators of {page}\n\nWritten by `make docs-ops` from the rows in ops/.\n\n" + "\n".join(parts)
-             for page, parts in pages.items()}
-    index = [f"- [{page}]({page}.md): {len(parts)} names" for page, parts in sorted(pages.items())]
-    files["README.md"] = "# Operators\n\nWritten by `make docs-ops` from the rows in ops/.\n\n" + "\n".join(index) + "\n"
-    return files
+def _imports(lines):
+    """The head of a module's stub: the types that its lines name."""
+    text = "\n".join(lines)
+    used = [n for n in SHARED if re.search(rf"\b{n}\b", text)] + sorted(set(re.findall(r"-> (_[A-Za-z]\w*): \.\.\.", text)) - set(SHARED))
+    return ["# Written by gen/emit_stubs.py from the rows.", "from collections.abc import Sequence", "from typing import Any, overload",
+            "import builtins", "", f"from . import {', '.join(used)}", ""]
 
 
 def emit(rows, ops_dir):
     from emit_python import collect
-    learn(rows)
-    return {"__init__.pyi": stub(rows, collect(rows))}, {}
+    names = collect(rows)
+    files = {"__init__.pyi": stub(rows, names)}
+    inner = []
+    for module, (bit, prefix) in {"nn": (4, ""), **MODULES}.items():
+        inner += [f"class _{module}:", *_functions(names, bit, "", "    "), ""]
+    classes = "from . import Size as Size, Tensor as Tensor, device as device, dtype as dtype, layout as layout"
+    files["_C.pyi"] = "\n".join([*_imports(inner), classes, *inner, "def __getattr__(name: builtins.str) -> Any: ...", ""])
+    for module, (bit, prefix) in MODULES.items():
+        lines = _functions(names, bit, prefix, "")
+        if module == "linalg":
+            lines = ["class LinAlgError(RuntimeError): ...", *lines]
+        files[f"{module}.pyi"] = "\n".join([*_imports(lines), *lines, ""])
+    return files, {}

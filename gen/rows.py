@@ -15,12 +15,12 @@ KINDS = ("pointwise", "reduction", "check", "view", "views", "composite", "nativ
 FIELDS = set(KINDS) | {
     "func", "variants", "forms", "python_module", "hot", "doc", "out", "out_overload", "inplace_overload", "tags", "cpu", "fallible",
     "promotion", "complex", "integer", "bool", "dtypes", "out_dtype", "dispatch", "data_shape", "factory", "samples", "ref", "grain",
-    "contiguous_out", "out_exact", "out_layout",
+    "contiguous_out", "out_exact", "out_layout", "out_unnamed", "shape", "args", "example",
     "promote", "masks", "operands", "mode", "mode_error", "cases", "guard", "inplace_guard", "out_guard", "when_absent", "absent", "loops",
     "reduce", "spread", "unversioned", "meta", "manual_python", "autograd", "kernel_name", "inplace_check", "nondeterministic"}
 
 
-class LineLoader(yaml.SafeLoader):
+class LineLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
     """SafeLoader whose mappings carry the line they began on, and which refuses a key given twice."""
 
 
@@ -133,7 +133,7 @@ def make_out(s, row):
         if r.type.base != "Tensor" or r.type.is_list:
             row.fail("an out form needs Tensor results")
         o.args.append(Arg(n, Type("Tensor", alias=letter + "!"), None, True, True))
-        o.returns[i] = Ret(Type("Tensor", alias=letter + "!"), r.name)
+        o.returns[i] = Ret(Type("Tensor", alias=letter + "!"), "" if row.fields.get("out_unnamed") else r.name)
     o.args = [a for a in o.args if a.name not in ("dtype", "layout", "device", "pin_memory") or not row.fields.get("factory")]
     return o
 

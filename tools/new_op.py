@@ -27,7 +27,7 @@ KINDS = {
 
 
 def row_text(kind, schema, name, method):
-    lines = [f"- func: {schema}", f"  variants: function{', method' if method else ''}"]
+    lines = [f"- func: {schema}", "  doc: ONE SENTENCE.", f"  variants: function{', method' if method else ''}"]
     return "\n".join(lines + ["  " + line.format(c=name) for line in KINDS[kind]]) + "\n"
 
 

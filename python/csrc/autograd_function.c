@@ -538,10 +538,14 @@ static PyObject *default_setup_context(PyObject *Py_UNUSED(none), PyObject *Py_U
 #define FIELD(name)                                                                                                    \
   { #name, get_field, set_field, NULL, (void *)offsetof(ctx_object, name) }
 static PyMethodDef methods[] = {{"apply", function_apply_class, METH_CLASS | METH_VARARGS, NULL},
-                                {"save_for_backward", ctx_save, METH_VARARGS, NULL},
-                                {"mark_dirty", ctx_mark_dirty, METH_VARARGS, NULL},
-                                {"mark_non_differentiable", ctx_mark_non_differentiable, METH_VARARGS, NULL},
-                                {"set_materialize_grads", ctx_set_materialize, METH_O, NULL},
+                                {"save_for_backward", ctx_save, METH_VARARGS,
+                                 "save_for_backward(*tensors): keeps arguments or results for backward, where ctx.saved_tensors has them."},
+                                {"mark_dirty", ctx_mark_dirty, METH_VARARGS,
+                                 "mark_dirty(*tensors): says which arguments forward wrote in place; it must return them."},
+                                {"mark_non_differentiable", ctx_mark_non_differentiable, METH_VARARGS,
+                                 "mark_non_differentiable(*tensors): says which results need no gradient."},
+                                {"set_materialize_grads", ctx_set_materialize, METH_O,
+                                 "set_materialize_grads(on): whether backward gets zeros, rather than None, for results that nobody used."},
                                 {"_default_setup_context", default_setup_context, METH_STATIC | METH_VARARGS, NULL},
                                 {NULL}};
 static PyGetSetDef getset[] = {{"saved_tensors", get_saved_tensors},

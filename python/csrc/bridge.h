@@ -180,6 +180,9 @@ PyObject *em_py_return_types(void);  // dict of the types made so far, borrowed
 PyTypeObject *
 em_py_return_type(const em_operator *op);  // named tuple for results with names, or NULL (no exception: plain tuple)
 int em_py_functions_init(PyObject *module);
+const char *em_py_help_text(size_t i);    // help_py.c: of the i-th of em_py_functions; NULL without the file
+void em_py_describe(PyObject *o, const char *words);
+int em_py_help_init(PyObject *module);    // the last: words of what was written by hand
 em_py_callable *em_py_callable_find(const char *name, int where);  // NULL if there is none
 PyObject *em_py_function_object(em_py_callable *c);  // what __torch_function__ is told was called; new reference
 // For hand-written methods and slots. NotImplementedError when no such operator was built.

@@ -67,6 +67,7 @@ static PyObject *get_text(PyObject *o, void *which) {
     case 3: return PyUnicode_FromString(op->ns);
     case 4: return PyUnicode_FromFormat("%s.%s", op->name, op->overload[0] ? op->overload : "default");
     case 5: return PyUnicode_FromString(op->full);
+    case 7: return PyUnicode_FromString(op->name);
     default: return PyUnicode_FromFormat("ember._ops.%s", op->ns);
   }
 }
@@ -81,11 +82,30 @@ static PyObject *op_reduce(PyObject *o, PyObject *Py_UNUSED(none)) {
   return get == NULL ? NULL : Py_BuildValue("(N(sss))", get, OP(o)->ns, OP(o)->name, OP(o)->overload);
 }
 static PyObject *op_redispatch(PyObject *o, PyObject *args, PyObject *kw);
+static PyObject *op_name(PyObject *o, PyObject *Py_UNUSED(none)) { return PyUnicode_FromString(OP(o)->full); }
 static PyMethodDef op_methods[] = {{"__reduce__", op_reduce, METH_NOARGS, NULL},
+                                   {"name", op_name, METH_NOARGS, "Its full name: aten::add.Tensor."},
                                    {"redispatch", (PyCFunction)(void *)op_redispatch, METH_VARARGS | METH_KEYWORDS,
                                     "redispatch(excluded_keys, *args): the call without these keys."},
                                    {NULL}};
-static PyGetSetDef op_getset[] = {{"_schema", get_text, NULL, NULL, (void *)0},
+// What Python makes of an operator: `_schema` and its kind. The closure names a function of a module of the package.
+static PyObject *get_python(PyObject *o, void *which) {
+  const char *const *names = which;
+  PyObject *module = PyImport_ImportModule(names[0]), *r = module == NULL ? NULL : PyObject_CallMethod(module, names[1], "O", o);
+  Py_XDECREF(module);
+  return r;
+}
+static const char *const schema_of[] = {"ember._schema", "schema_of"}, *const tags_of[] = {"ember._tags", "of"},
+                         *const packet_of[] = {"ember._ops", "packet_of"};
+static PyGetSetDef op_getset[] = {{"_schema", get_python, NULL, NULL, (void *)schema_of},
+                                  {"_schema_text", get_text, NULL, NULL, (void *)0},
+                                  {"tags", get_python, NULL, NULL, (void *)tags_of},
+                                  {"_tags", get_python, NULL, NULL, (void *)tags_of},
+                                  {"overloadpacket", get_python, NULL, NULL, (void *)packet_of},
+                                  {"_overloadpacket", get_python, NULL, NULL, (void *)packet_of},
+                                  {"_opname", get_text, NULL, NULL, (void *)7},
+                                  {"_name", get_text, NULL, NULL, (void *)5},
+                                  {"_namespace", get_text, NULL, NULL, (void *)3},
                                   {"_qualified_op_name", get_text, NULL, NULL, (void *)1},
                                   {"_overloadname", get_text, NULL, NULL, (void *)2},
                                   {"namespace", get_text, NULL, NULL, (void *)3},
@@ -552,7 +572,24 @@ static PyObject *autocast_policy(PyObject *Py_UNUSED(m), PyObject *args) {
   return PyUnicode_FromString(policy);
 }
 
-static PyMethodDef functions[] = {{"_autocast_set", autocast_set, METH_VARARGS, NULL},
+// Names of ember._C that Python files define, imported when somebody asks: torch._C.FunctionSchema.
+static PyObject *f_getattr(PyObject *m, PyObject *name) {
+  static const char *const there[] = {"FunctionSchema", "Argument", "parse_schema", "_get_schema", "_jit_get_all_schemas",
+                                      "_jit_get_schemas_for_operator", "JitType", "TensorType", "NumberType", "IntType", "FloatType",
+                                      "BoolType", "StringType", "ListType", "OptionalType", "DeviceObjType", "SymIntType",
+                                      "ComplexType"};
+  for (size_t i = 0; i < sizeof there / sizeof *there; i++)
+    if (PyUnicode_CompareWithASCIIString(name, there[i]) == 0) {
+      PyObject *module = PyImport_ImportModule("ember._schema"), *r = module == NULL ? NULL : PyObject_GetAttr(module, name);
+      Py_XDECREF(module);
+      if (r != NULL && PyObject_SetAttr(m, name, r) < 0) Py_CLEAR(r);
+      return r;
+    }
+  return PyErr_Format(PyExc_AttributeError, "module 'ember._C' has no attribute '%U'", name);
+}
+
+static PyMethodDef functions[] = {{"__getattr__", f_getattr, METH_O, NULL},
+                                  {"_autocast_set", autocast_set, METH_VARARGS, NULL},
                                   {"_autocast_get", autocast_get, METH_NOARGS, NULL},
                                   {"_autocast_policy", autocast_policy, METH_VARARGS, NULL},
                                   {"autocast_increment_nesting", autocast_enter, METH_NOARGS, NULL},

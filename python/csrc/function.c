@@ -222,13 +222,15 @@ static int place(size_t i) {
   const em_py_function *fn = callables[i].fn;
   PyMethodDef *d = &definitions[i];
   *d = (PyMethodDef){fn->name, (PyCFunction)(void *)entries[i], METH_FASTCALL | METH_KEYWORDS,
-                     fn->doc};
+                     em_py_help_text(i)};
   PyObject *o;
   int bad;
   if (fn->where == EM_PY_METHOD) {
     o = PyDescr_NewMethod(&em_py_base_type, d);
-    // a hand-written method of the same name wins
-    bad = o == NULL || PyDict_SetDefault(em_py_base_type.tp_dict, PyDescr_NAME(o), o) == NULL;
+    // a hand-written method of the same name wins, and has the row's words
+    PyObject *there = o == NULL ? NULL : PyDict_SetDefault(em_py_base_type.tp_dict, PyDescr_NAME(o), o);
+    bad = there == NULL;
+    if (!bad && there != o) em_py_describe(there, d->ml_doc);
   } else {
     PyObject *module = home_module(fn->where);
     o = PyCFunction_NewEx(d, module != NULL ? NULL : functions_class, NULL);

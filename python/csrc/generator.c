@@ -108,11 +108,15 @@ static PyObject *g_setstate(PyObject *o, PyObject *state) {
   Py_RETURN_NONE;
 }
 
-static PyMethodDef methods[] = {{"manual_seed", g_manual_seed, METH_O, NULL},
-                                {"seed", g_seed, METH_NOARGS, NULL},
-                                {"initial_seed", g_initial_seed, METH_NOARGS, NULL},
-                                {"get_state", g_get_state, METH_NOARGS, NULL},
-                                {"set_state", g_set_state, METH_O, NULL},
+static PyMethodDef methods[] = {{"manual_seed", g_manual_seed, METH_O,
+                                 "manual_seed(seed): draws begin as after every other time with this seed. Returns the generator."},
+                                {"seed", g_seed, METH_NOARGS, "seed(): takes a seed from the system, and returns it."},
+                                {"initial_seed", g_initial_seed, METH_NOARGS,
+                                 "initial_seed(): the seed that the generator was last given."},
+                                {"get_state", g_get_state, METH_NOARGS,
+                                 "get_state(): a uint8 tensor in PyTorch's layout, for set_state()."},
+                                {"set_state", g_set_state, METH_O,
+                                 "set_state(state): puts back what get_state() returned. RuntimeError for bytes that are no state."},
                                 {"clone_state", g_clone, METH_NOARGS, NULL},
                                 {"__reduce__", g_reduce, METH_NOARGS, NULL},
                                 {"__setstate__", g_setstate, METH_O, NULL},

@@ -111,7 +111,7 @@ PyMODINIT_FUNC PyInit__C(void) {
       em_py_tensor_init,    em_py_functions_init, em_py_buffer_init, em_py_factory_init, em_py_storage_init,
       em_py_generator_init, em_py_autograd_init,  em_py_node_init,   em_py_ctx_init,     em_py_dispatch_init,
       em_py_shared_init,    em_py_files_init,     em_py_unpickle_init, em_py_profile_init,   em_py_fall_init,
-      em_py_lights_init};
+      em_py_lights_init,    em_py_help_init};
   PyObject *m = PyModule_Create(&definition);
   if (m == NULL) return NULL;
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)

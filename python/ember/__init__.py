@@ -77,6 +77,7 @@ _LAZY = {
     "xpu",
 }
 _FROM = {  # name: the module that has it
+    "Tag": "_tags",
     "as_torch": "_as_torch",
     "compile": "_dynamo.eval_frame",
     "fall": "debug",

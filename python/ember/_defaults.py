@@ -28,6 +28,7 @@ def set_default_device(device):
 
 
 def get_default_device():
+    """Where factories of this thread put tensors when they are not told: a torch.device."""
     return _C._get_default_device()
 
 
@@ -37,20 +38,24 @@ def use_deterministic_algorithms(mode, *, warn_only=False):
 
 
 def are_deterministic_algorithms_enabled():
+    """What use_deterministic_algorithms was last told; operators give the same bits either way."""
     return _state["deterministic"]
 
 
 def is_deterministic_algorithms_warn_only_enabled():
+    """What warn_only use_deterministic_algorithms was last told."""
     return _state["warn_only"]
 
 
 def set_float32_matmul_precision(precision):
+    """"highest", "high" or "medium"; RuntimeError for another word. Products of float32 are computed in float32 always."""
     if precision not in ("highest", "high", "medium"):
         raise RuntimeError(f"{precision} is not one of 'highest', 'high', or 'medium'")
     _state["precision"] = precision
 
 
 def get_float32_matmul_precision():
+    """The word that set_float32_matmul_precision was last given: "highest" at first."""
     return _state["precision"]
 
 
@@ -74,6 +79,7 @@ def set_num_interop_threads(n):
 
 
 def is_tensor(obj):
+    """Whether the object is a torch.Tensor, or of a subclass of it."""
     return isinstance(obj, ember.Tensor)
 
 

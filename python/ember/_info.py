@@ -35,7 +35,11 @@ class finfo:
 
 
 class iinfo:
-    """Limits of an integer dtype."""
+    """Limits of an integer dtype: min, max, bits, dtype. TypeError for a dtype that is not one.
+
+    >>> torch.iinfo(torch.int8).max
+    127
+    """
 
     def __init__(self, type):
         if type not in _INTS:

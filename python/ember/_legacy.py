@@ -14,7 +14,9 @@ class _TypeMeta(type):
 
 def _make(dtype):
     name = dtype._storage_name
-    return _TypeMeta(name, (), {"dtype": dtype, "is_cuda": False, "is_sparse": False, "__module__": "torch"})
+    doc = (f"{name}(*sizes), {name}(data): the old constructor of {str(dtype).partition('.')[2]} tensors, with no values in them or "
+           f"with those of data. isinstance(x, torch.{name}) asks for the dtype. torch.tensor and torch.empty are the newer functions.")
+    return _TypeMeta(name, (), {"dtype": dtype, "is_cuda": False, "is_sparse": False, "__module__": "torch", "__doc__": doc})
 
 
 for _dtype in (ember.float32, ember.float64, ember.float16, ember.bfloat16, ember.int32, ember.int64, ember.int16,

@@ -14,7 +14,16 @@ class OpOverloadPacket:
         self._qualified_op_name = f"{namespace}::{name}"
 
     def overloads(self):
+        """Names of the overloads; the one without a name is "default"."""
         return _C._overloads(self._namespace, self.__name__)
+
+    @property
+    def _overload_names(self):
+        return ["" if name == "default" else name for name in self.overloads()]
+
+    @property
+    def _schemas(self):
+        return {"" if name == "default" else name: getattr(self, name)._schema for name in self.overloads()}
 
     def __getattr__(self, overload):
         if overload.startswith("__"):
@@ -37,6 +46,9 @@ class OpOverloadPacket:
 
     def __iter__(self):
         return iter(self.overloads())
+
+    def __dir__(self):
+        return sorted(set(super().__dir__()) | set(self.overloads()))
 
     def __repr__(self):
         return f"<OpOverloadPacket(op='{self._namespace}.{self.__name__}')>"
@@ -81,3 +93,8 @@ class _Ops(types.ModuleType):
 
 
 ops = _Ops("ember.ops")
+
+
+def packet_of(op):
+    """The packet that an OpOverload is in."""
+    return getattr(getattr(ops, op.namespace), op._opname)

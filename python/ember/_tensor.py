@@ -17,6 +17,7 @@ def method(fn):
 # ---------------------------------------------------------------- text
 @method
 def __repr__(self, *, tensor_contents=None):
+    """The elements as set_printoptions says, then dtype, device and grad_fn where they are not what one expects."""
     if _C._has_torch_function_unary(self) and not _C._is_torch_function_all_disabled():
         from .overrides import handle_torch_function
         return handle_torch_function(Tensor.__repr__, (self,), self, tensor_contents=tensor_contents)
@@ -26,6 +27,7 @@ def __repr__(self, *, tensor_contents=None):
 
 @method
 def __format__(self, format_spec):
+    """The format of the number, for a tensor without dimensions; else that of an object."""
     if self.dim() == 0 and not self.is_meta and type(self) is Tensor:
         return self.item().__format__(format_spec)
     return object.__format__(self, format_spec)
@@ -41,6 +43,7 @@ def _copy_bytes(self, memo):
 
 @method
 def __deepcopy__(self, memo):
+    """A copy with bytes and .grad of its own; the views and storages that it was copied with still share. Leaves only."""
     if not self.is_leaf:
         raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol "
                            "at the moment.  If you were attempting to deepcopy a module, this may be because of a "
@@ -117,6 +120,7 @@ def _rebuild_from_type_v2(func, new_type, args, state):
 
 @method
 def __reduce_ex__(self, proto):
+    """What pickle keeps: the storage, offset, sizes, strides, requires_grad and what a subclass's __dict__ holds."""
     from . import _utils
     state = _utils._get_obj_state(self)
     if type(self) is Tensor and not state:
@@ -187,6 +191,7 @@ def __array_wrap__(self, array, context=None, return_scalar=False):
 # ---------------------------------------------------------------- storages
 @method
 def storage(self):
+    """The bytes that the tensor looks at, as a storage with its dtype; untyped_storage() is the newer name."""
     from .storage import TypedStorage
     return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
 
@@ -196,11 +201,13 @@ Tensor._typed_storage = Tensor.storage
 
 @method
 def storage_type(self):
+    """The class of the tensor's typed storage: torch.FloatStorage and its kin."""
     return type(self.storage())
 
 
 @method
 def is_shared(self):
+    """Whether the bytes lie in memory that other processes can map: after share_memory_()."""
     return self.untyped_storage().is_shared()
 
 
@@ -215,13 +222,14 @@ def share_memory_(self):
 
 @method
 def pin_memory(self, device=None):
-    """Host memory needs no pinning for the devices of this build."""
+    """The tensor itself: host memory needs no pinning for the devices of this build."""
     return self
 
 
 # ---------------------------------------------------------------- autograd
 @method
 def detach_(self):
+    """Cuts the tensor itself out of the graph: it becomes a leaf. RuntimeError for views, whose base goes on recording."""
     from . import autograd
     return autograd._detach_inplace(self)
 
@@ -239,6 +247,7 @@ def _delegate(name):
         return getattr(functional, name)(self, *args, **kwargs)
     call.__name__ = name
     call.__qualname__ = f"Tensor.{name}"
+    call.__doc__ = f"What torch.{name} computes, with this tensor as its first argument: help(torch.{name}) says what it takes."
     return call
 
 
@@ -248,12 +257,14 @@ for _name in ("split", "norm", "unique", "unique_consecutive", "nonzero"):
 
 @method
 def is_nonzero(self):
+    """Whether the only element is not zero. RuntimeError for more or none."""
     from .functional import is_nonzero as ask
     return ask(self)
 
 
 @method
 def is_same_size(self, other):
+    """Whether both tensors have the same sizes."""
     return self.shape == other.shape
 
 

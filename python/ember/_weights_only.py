@@ -34,7 +34,7 @@ def clear_safe_globals():
 
 @contextlib.contextmanager
 def safe_globals(safe_globals):
-    """add_safe_globals for the time of a with block."""
+    """Around a `with` block: what add_safe_globals would allow load(weights_only=True) to make."""
     before = set(_user_globals)
     add_safe_globals(safe_globals)
     try:

@@ -11,6 +11,7 @@ __all__ = ["current_accelerator", "current_device_idx", "current_device_index", 
 
 
 def is_available():
+    """Whether there is a device beside the CPU that programs can compute on."""
     return False
 
 
@@ -19,6 +20,7 @@ def device_count():
 
 
 def current_accelerator(check_available=False):
+    """The device type of the accelerator, or None where there is only the CPU."""
     return None
 
 

@@ -109,7 +109,15 @@ def einsum(*args):
 
 
 def meshgrid(*tensors, indexing=None):
-    """Grids of coordinates from 1-d tensors."""
+    """Grids of coordinates from vectors: result k varies along dimension k, as wide as all tensors are long.
+
+    indexing: "ij", or "xy" which exchanges the first two dimensions; without it "ij", with a warning. RuntimeError for
+    tensors of more dimensions, or of several dtypes.
+
+    >>> torch.meshgrid(torch.arange(2), torch.arange(3), indexing="ij")[1]
+    tensor([[0, 1, 2],
+            [0, 1, 2]])
+    """
     tensors = _tensors(tensors)
     if _C._has_torch_function(tensors):
         return _override(meshgrid, tensors, *tensors, indexing=indexing)
@@ -174,7 +182,7 @@ def cartesian_prod(*tensors):
 
 
 def block_diag(*tensors):
-    """A matrix with the tensors on its diagonal."""
+    """A matrix with the tensors on its diagonal, zero elsewhere; scalars and vectors count as one row."""
     tensors = _tensors(tensors)
     blocks = [atleast_2d(t) for t in tensors] or [ember.empty(1, 0)]
     for i, b in enumerate(blocks):
@@ -216,7 +224,10 @@ for _name in ("atleast_1d", "atleast_2d", "atleast_3d"):
 
 
 def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
-    """The p-norm over dim; all elements when dim is None."""
+    """The p-norm over dim, all elements when dim is None: (sum of |x|^p)^(1 / p); p may be "fro", "nuc", inf, -inf.
+
+    Result without dim, or with 1 there when keepdim. torch.linalg's norms are the newer functions.
+    """
     if _C._has_torch_function_unary(input):
         return _override(norm, (input,), input, p=p, dim=dim, keepdim=keepdim, out=out, dtype=dtype)
     if p == "nuc":
@@ -232,7 +243,12 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
 
 
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
-    """The distinct elements (slices along dim), and where they came from."""
+    """The distinct elements, sorted; with dim the distinct slices along it. return_inverse: also which each became;
+    return_counts: also how often each occurs.
+
+    >>> torch.unique(torch.tensor([3, 1, 3]), return_counts=True)
+    (tensor([1, 3]), tensor([1, 2]))
+    """
     if _C._has_torch_function_unary(input):
         return _override(unique, (input,), input, sorted=sorted, return_inverse=return_inverse,
                          return_counts=return_counts, dim=dim)
@@ -244,7 +260,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
 
 
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
-    """Runs of equal elements, one of each."""
+    """The elements, or slices along dim, without those that equal the one before. return_inverse, return_counts: as unique."""
     if _C._has_torch_function_unary(input):
         return _override(unique_consecutive, (input,), input, return_inverse=return_inverse,
                          return_counts=return_counts, dim=dim)
@@ -270,6 +286,7 @@ def _asks(name):
     def public(input):
         return getattr(input, name)()
     public.__name__ = public.__qualname__ = name
+    public.__doc__ = f"What input.{name}() says, as a function: torch.{name}(input)."
     return public
 
 
@@ -288,3 +305,10 @@ def is_nonzero(input):
 
 def is_same_size(input, other):
     return input.shape == other.shape
+
+
+# What the operators of the same names say: arguments, dtypes, errors.
+for _name in ("einsum", "split", "tensordot", "cdist", "norm", "nonzero", "unique_consecutive", "chain_matmul", "broadcast_tensors"):
+    _text = getattr(_VF, _name).__doc__
+    globals()[_name].__doc__ += f"\n\n{_text}" if _text else ""
+del _name, _text

@@ -293,7 +293,7 @@ class CustomOpDef:
 
 
 def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None, tags=None):
-    """Make a function an operator: @custom_op("my::f", mutates_args=())"""
+    """Make a function an operator: @custom_op("my::f", mutates_args=()). Its types come from annotations, or from schema."""
     def make(function):
         text = schema if schema is not None else infer_schema(function, mutates_args=mutates_args)
         return CustomOpDef(name, text, function, device_types)

@@ -21,6 +21,7 @@ def _absent(what):
     def function(*args, **kwargs):
         raise RuntimeError(f"Cannot execute {what}() without MPS backend.")
 
+    function.__doc__ = f"What would ask Apple's device to {what}: RuntimeError, there is none in this build."
     return function
 
 

@@ -18,23 +18,23 @@ def seed():
 
 
 def initial_seed():
-    """The seed that the default generator was last given."""
+    """The seed that the default generator was last given, as an int."""
     return default_generator.initial_seed()
 
 
 def get_rng_state():
-    """The default generator's state, a uint8 tensor in PyTorch's layout."""
+    """The default generator's state: a uint8 tensor in PyTorch's layout, for set_rng_state."""
     return default_generator.get_state()
 
 
 def set_rng_state(new_state):
-    """Put back what get_rng_state returned."""
+    """Puts the default generator back to what get_rng_state returned. RuntimeError for bytes that are no state."""
     default_generator.set_state(new_state)
 
 
 @contextlib.contextmanager
 def fork_rng(devices=None, enabled=True, _caller="fork_rng", _devices_kw="devices", device_type="cuda"):
-    """Whatever is drawn inside leaves the default generator as it was."""
+    """Around a `with` block: whatever is drawn inside leaves the default generator as it was before."""
     if not enabled:
         yield
         return

@@ -124,7 +124,8 @@ class TypedStorage:
 
 def _make(dtype):
     name = dtype._storage_name.replace("Tensor", "Storage")
-    return type(name, (TypedStorage,), {"dtype": dtype, "__module__": "ember"})
+    doc = f"{name}(size) or {name}(numbers): a storage whose elements are {dtype}; torch.UntypedStorage is the newer class."
+    return type(name, (TypedStorage,), {"dtype": dtype, "__module__": "ember", "__doc__": doc})
 
 
 STORAGE_CLASSES = {}  # FloatStorage and its kin, by dtype; files name them

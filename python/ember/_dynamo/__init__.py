@@ -10,7 +10,7 @@ _compile = compile
 
 
 def allow_in_graph(fn):
-    """fn: there is no graph to be allowed in."""
+    """The function itself: there is no graph that it would have to be allowed in."""
     if isinstance(fn, (list, tuple)):
         return [allow_in_graph(x) for x in fn]
     if not callable(fn):
@@ -34,7 +34,7 @@ def mark_static(t, index=None):
 
 
 def mark_static_address(t, guard=False):
-    """Addresses are read at each call."""
+    """Accepted: addresses are read at each call, so none has to be promised."""
 
 
 maybe_mark_dynamic = mark_dynamic

@@ -26,7 +26,7 @@ def is_compiling():
 
 
 def reset():
-    """There are no compiled functions to forget."""
+    """Forgets compiled functions. There are none: Ember runs programs as they are."""
 
 
 class OptimizedModule(ember.nn.Module):
@@ -144,7 +144,7 @@ def optimize(backend="inductor", *, nopython=False, dynamic=None, disable=False,
 
 
 def disable(fn=None, recursive=True, *, reason=None, wrapping=True):
-    """fn without compilation; a decorator if fn is not given."""
+    """The function without compilation, which it never had; a decorator if fn is not given."""
     if fn is None:
         return lambda fn: disable(fn, recursive, reason=reason, wrapping=wrapping)
     if not callable(fn):

@@ -5,6 +5,7 @@ import functools
 import threading
 import warnings
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import ember
 from ember import _C
@@ -19,7 +20,7 @@ _STARTS = {"cpu": ember.bfloat16, "cuda": ember.float16, "mps": ember.float16, "
 class _Absent(threading.local):
     """Of devices that this build does not have: what was set for them, to be told when asked."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.dtypes = dict(_STARTS)
         self.enabled = set()
 
@@ -35,26 +36,26 @@ def _kind(device_type, function):
     return ember.device(device_type).type
 
 
-def is_autocast_available(device_type):
+def is_autocast_available(device_type) -> bool:
     """Whether autocast knows this kind of device."""
     return _kind(device_type, "_is_autocast_available") in _STARTS
 
 
-def is_autocast_enabled(device_type="cuda"):
-    """Whether this thread's calls are cast now."""
+def is_autocast_enabled(device_type="cuda") -> Any:
+    """Whether this thread's calls are cast now, for the type of device (any without one)."""
     kind = _kind(device_type, "is_autocast_enabled")
     return _C._autocast_get()[0] if kind == "cpu" else kind in _absent.enabled
 
 
-def get_autocast_dtype(device_type):
-    """What products are computed in."""
+def get_autocast_dtype(device_type) -> Any:
+    """The dtype in which autocast computes products on this type of device."""
     kind = _kind(device_type, "get_autocast_dtype")
     if kind not in _STARTS:
         raise RuntimeError("unsupported scalarType")
     return _C._autocast_get()[1] if kind == "cpu" else _absent.dtypes[kind]
 
 
-def set_autocast_enabled(device_type, enabled=None):
+def set_autocast_enabled(device_type, enabled=None) -> None:
     """Turns autocast on or off for this thread, until said otherwise. One argument alone speaks of cuda."""
     if enabled is None:
         device_type, enabled = "cuda", device_type
@@ -67,7 +68,7 @@ def set_autocast_enabled(device_type, enabled=None):
         _absent.enabled.discard(kind)
 
 
-def set_autocast_dtype(device_type, dtype):
+def set_autocast_dtype(device_type, dtype) -> None:
     """Chooses what products are computed in, for this thread."""
     kind = _kind(device_type, "set_autocast_dtype")
     if kind == "cpu":
@@ -83,6 +84,7 @@ def _old_name(name, kind, now, takes=""):
         return now(kind, *args)
 
     function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"torch.{now.__name__}({kind!r}{takes and ', ' + takes}) under its older name; deprecated."
     return function
 
 
@@ -98,7 +100,7 @@ class autocast:
     """Inside, and in functions that it decorates, products are computed in `dtype` (bfloat16 if none is given), and what
     needs the range of float32 in float32. Parameters are cast once, unless `cache_enabled` is False."""
 
-    def __init__(self, device_type, dtype=None, enabled=True, cache_enabled=None):
+    def __init__(self, device_type, dtype=None, enabled=True, cache_enabled=None) -> None:
         if not isinstance(device_type, str):
             raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
         self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else dtype
@@ -114,7 +116,7 @@ class autocast:
         self._enabled = bool(enabled) and device_type == "cpu" and self.fast_dtype in _LOW
         self._before = []  # one a nested entry of this object
 
-    def __enter__(self):
+    def __enter__(self) -> Any:
         kind = self.device
         self._before.append((is_autocast_enabled(kind), get_autocast_dtype(kind), _C.is_autocast_cache_enabled()))
         set_autocast_enabled(kind, self._enabled)
@@ -124,7 +126,7 @@ class autocast:
         _C.set_autocast_cache_enabled(self._cache_enabled)
         return self
 
-    def __exit__(self, exc_type, exc_value, traceback):
+    def __exit__(self, exc_type, exc_value, traceback) -> bool:
         enabled, dtype, keeps = self._before.pop()
         _C.autocast_decrement_nesting()
         set_autocast_enabled(self.device, enabled)
@@ -132,7 +134,7 @@ class autocast:
         _C.set_autocast_cache_enabled(keeps)
         return False
 
-    def __call__(self, func):
+    def __call__(self, func) -> Any:
         if not callable(func):
             raise TypeError(f"autocast()(func) requires a callable, but got {type(func).__name__}. Did you mean to use "
                             "autocast as a context manager? For example:\n    with torch.autocast(device_type=...):\n"
@@ -169,7 +171,7 @@ def _check_kind(device_type):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
 
 
-def custom_fwd(fwd=None, *, device_type, cast_inputs=None):
+def custom_fwd(fwd=None, *, device_type, cast_inputs=None) -> Any:
     """For forward() of an autograd.Function: remembers autocast's state for custom_bwd. With `cast_inputs`, inside of
     autocast, casts the arguments to it and runs with autocast off."""
     _check_kind(device_type)
@@ -189,7 +191,7 @@ def custom_fwd(fwd=None, *, device_type, cast_inputs=None):
     return forward
 
 
-def custom_bwd(bwd=None, *, device_type):
+def custom_bwd(bwd=None, *, device_type) -> Any:
     """For backward() of an autograd.Function whose forward() has custom_fwd: runs with the same state of autocast."""
     _check_kind(device_type)
     if bwd is None:

@@ -4,6 +4,7 @@ import enum
 import inspect
 import warnings
 from collections.abc import Iterable
+from typing import Any
 
 import ember
 
@@ -24,7 +25,7 @@ class GradScaler:
     """
 
     def __init__(self, device="cuda", init_scale=2.0 ** 16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000,
-                 enabled=True):
+                 enabled=True) -> None:
         self._device = device
         self._enabled = enabled
         if enabled and device == "cuda":
@@ -46,7 +47,7 @@ class GradScaler:
         self._per_optimizer_states = {}
 
     # ---------------------------------------------------------------- the iteration
-    def scale(self, outputs):
+    def scale(self, outputs) -> Any:
         """outputs (a tensor, or an iterable of them) times the scale."""
         if not self._enabled:
             return outputs
@@ -99,7 +100,7 @@ class GradScaler:
         state["found_inf_per_device"] = self._unscale_grads_(optimizer, factor, zero, allow_fp16)
         return state["found_inf_per_device"]
 
-    def unscale_(self, optimizer):
+    def unscale_(self, optimizer) -> None:
         """Divides the optimizer's gradients by the scale: to clip them, say, before step()."""
         if not self._enabled:
             return
@@ -112,7 +113,7 @@ class GradScaler:
         self._look(optimizer, self._scale.double().reciprocal().float(), False)
         state["stage"] = OptState.UNSCALED
 
-    def step(self, optimizer, *args, **kwargs):
+    def step(self, optimizer, *args, **kwargs) -> Any:
         """optimizer.step(), with gradients unscaled, unless one of them is infinite or NaN."""
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
@@ -154,7 +155,7 @@ class GradScaler:
         finally:
             del optimizer.grad_scale, optimizer.found_inf
 
-    def update(self, new_scale=None):
+    def update(self, new_scale=None) -> None:
         """The scale for the next iteration, from what this one has found; or `new_scale`."""
         if not self._enabled:
             return
@@ -179,7 +180,7 @@ class GradScaler:
     def _get_scale_async(self):
         return self._scale
 
-    def get_scale(self):
+    def get_scale(self) -> Any:
         """The scale as a number; 1.0 if disabled."""
         if not self._enabled:
             return 1.0
@@ -190,25 +191,26 @@ class GradScaler:
             return 0
         return self._init_growth_tracker if self._growth_tracker is None else self._growth_tracker.item()
 
-    def get_growth_factor(self):
+    def get_growth_factor(self) -> Any:
         return self._growth_factor
 
-    def set_growth_factor(self, new_factor):
+    def set_growth_factor(self, new_factor) -> None:
         self._growth_factor = new_factor
 
-    def get_backoff_factor(self):
+    def get_backoff_factor(self) -> Any:
         return self._backoff_factor
 
-    def set_backoff_factor(self, new_factor):
+    def set_backoff_factor(self, new_factor) -> None:
         self._backoff_factor = new_factor
 
-    def get_growth_interval(self):
+    def get_growth_interval(self) -> Any:
         return self._growth_interval
 
-    def set_growth_interval(self, new_interval):
+    def set_growth_interval(self, new_interval) -> None:
         self._growth_interval = new_interval
 
-    def is_enabled(self):
+    def is_enabled(self) -> Any:
+        """Whether losses are scaled at all: what the constructor was told."""
         return self._enabled
 
     def _check_inf_per_device(self, optimizer):
@@ -219,14 +221,14 @@ class GradScaler:
         return self._state_of(optimizer)["found_inf_per_device"]
 
     # ---------------------------------------------------------------- state
-    def state_dict(self):
+    def state_dict(self) -> Any:
         """Scale, factors, interval and the count of steps without overflow; empty if disabled."""
         if not self._enabled:
             return {}
         return {"scale": self.get_scale(), "growth_factor": self._growth_factor, "backoff_factor": self._backoff_factor,
                 "growth_interval": self._growth_interval, "_growth_tracker": self._get_growth_tracker()}
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict) -> None:
         if not self._enabled:
             return
         if len(state_dict) == 0:
@@ -242,7 +244,7 @@ class GradScaler:
         if self._growth_tracker is not None:
             self._growth_tracker.fill_(state_dict["_growth_tracker"])
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         state = self.__dict__.copy()
         if self._enabled:
             if self._per_optimizer_states:

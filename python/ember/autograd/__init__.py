@@ -10,6 +10,11 @@ from .function import Function, NestedIOFunction  # noqa: F401
 from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled, set_multithreading_enabled  # noqa: F401
 from . import grad_mode  # noqa: F401
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # what __getattr__ finds
+    from .anomaly_mode import detect_anomaly as detect_anomaly, set_detect_anomaly as set_detect_anomaly
+    from .gradcheck import gradcheck as gradcheck, gradgradcheck as gradgradcheck
+
 __all__ = ["Variable", "Function", "backward", "grad_mode", "grad", "no_grad", "enable_grad", "set_grad_enabled",
            "inference_mode", "detect_anomaly", "set_detect_anomaly", "gradcheck", "gradgradcheck", "graph"]
 
@@ -86,7 +91,7 @@ def _make_grads(outputs, grads):
     return grads
 
 
-def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None):
+def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None) -> None:
     """Adds the gradients of `tensors` to the .grad of the graph's leaves (of `inputs` only, when given)."""
     if _C._has_torch_function_variadic(tensors) and isinstance(tensors, ember.Tensor):
         from ember.overrides import handle_torch_function
@@ -120,7 +125,7 @@ _quiet_create_graph = False
 
 
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True,
-         allow_unused=None, is_grads_batched=False, materialize_grads=False):
+         allow_unused=None, is_grads_batched=False, materialize_grads=False) -> "tuple[ember.Tensor, ...]":
     """The gradients of `outputs` with respect to each of `inputs`, as a tuple; .grad is not touched."""
     if materialize_grads and allow_unused is False:
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: "

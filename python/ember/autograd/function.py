@@ -6,6 +6,10 @@ import warnings
 import ember
 from ember._C import _FunctionBase
 
+TYPE_CHECKING = False  # `typing` itself is not imported: `import ember` would pay for it
+if TYPE_CHECKING:
+    from typing import Any
+
 __all__ = ["FunctionCtx", "BackwardCFunction", "FunctionMeta", "Function", "once_differentiable", "InplaceFunction",
            "NestedIOFunction"]
 
@@ -18,10 +22,10 @@ class FunctionCtx:
     mark_non_differentiable = _FunctionBase.mark_non_differentiable
     set_materialize_grads = _FunctionBase.set_materialize_grads
 
-    def save_for_forward(self, *tensors):
+    def save_for_forward(self, *tensors) -> None:
         self.saved_for_forward = tensors
 
-    def mark_shared_storage(self, *pairs):
+    def mark_shared_storage(self, *pairs) -> None:
         warnings.warn("mark_shared_storage is deprecated. Tensors with shared storages are automatically tracked. "
                       "Note that calls to `set_()` are not tracked", FutureWarning, stacklevel=2)
 
@@ -66,33 +70,37 @@ class Function(_FunctionBase, FunctionCtx, metaclass=FunctionMeta):
     generate_vmap_rule = False
 
     @staticmethod
-    def forward(*args, **kwargs):
+    def forward(*args, **kwargs) -> "Any":
+        """What a subclass defines: forward(ctx, *args), or forward(*args) beside setup_context(ctx, inputs, output). Not
+        recorded.
+        """
         raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
 
     setup_context = _FunctionBase._default_setup_context
 
     @staticmethod
-    def backward(ctx, *grad_outputs):
+    def backward(ctx, *grad_outputs) -> "Any":
+        """What a subclass defines: the gradient of each argument of forward from those of its results; None for none."""
         raise NotImplementedError("You must implement either the backward or vjp method for your custom "
                                   "autograd.Function to use it with backward mode AD.")
 
     @staticmethod
-    def vjp(ctx, *grad_outputs):
+    def vjp(ctx, *grad_outputs) -> "Any":
         return Function.backward(ctx, *grad_outputs)
 
     @staticmethod
-    def jvp(ctx, *grad_inputs):
+    def jvp(ctx, *grad_inputs) -> "Any":
         raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with "
                                   "forward mode AD.")
 
     @staticmethod
-    def vmap(info, in_dims, *args):
+    def vmap(info, in_dims, *args) -> "Any":
         raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap staticmethod "
                                   "or set generate_vmap_rule=True.")
 
     @classmethod
-    def apply(cls, *args, **kwargs):
-        """Run forward, and record backward if an argument requires grad."""
+    def apply(cls, *args, **kwargs) -> "Any":
+        """Run forward, and record backward as the derivative if an argument requires grad. Returns what forward does."""
         if cls.setup_context is not _FunctionBase._default_setup_context:
             import inspect
             bound = inspect.signature(cls.forward).bind(*args, **kwargs)
@@ -131,7 +139,7 @@ class _NotDifferentiable(Function):
 
 
 def once_differentiable(fn):
-    """Decorates backward: it runs without recording, and differentiating its result raises."""
+    """Decorates a Function's backward: it runs without recording, and differentiating its result raises RuntimeError."""
 
     @functools.wraps(fn)
     def wrapper(ctx, *args):

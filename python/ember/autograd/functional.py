@@ -1,5 +1,7 @@
 """Derivatives of functions of tensors: Jacobians, Hessians and their products with vectors. torch.autograd.functional's interface."""
 
+from typing import Any
+
 import ember
 
 Tensor = ember.Tensor
@@ -91,7 +93,7 @@ _INDEPENDENT = (
 )
 
 
-def vjp(func, inputs, v=None, create_graph=False, strict=False):
+def vjp(func, inputs, v=None, create_graph=False, strict=False) -> Any:
     """(func(inputs), the product of v with the Jacobian)."""
     with ember.enable_grad():
         many, inputs = _as_tuple(inputs, "inputs", "vjp")
@@ -118,7 +120,7 @@ def _pushed(outputs, inputs, v, create_graph, strict):
     )
 
 
-def jvp(func, inputs, v=None, create_graph=False, strict=False):
+def jvp(func, inputs, v=None, create_graph=False, strict=False) -> Any:
     """(func(inputs), the product of the Jacobian with v), by walking backward twice."""
     with ember.enable_grad():
         many, inputs = _as_tuple(inputs, "inputs", "jvp")
@@ -155,7 +157,7 @@ def _jacobian_of(index, output, inputs, create_graph, strict):
     )
 
 
-def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"):
+def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode") -> Any:
     """The Jacobian: a tensor, a tuple over inputs or outputs, or a tuple of tuples. vectorize and strategy do not change it."""
     assert strategy in ("forward-mode", "reverse-mode"), (
         'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more outputs than inputs, '
@@ -203,7 +205,7 @@ _FLAT = (
 )
 
 
-def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, outer_jacobian_strategy="reverse-mode"):
+def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, outer_jacobian_strategy="reverse-mode") -> Any:
     """Second derivatives of a function with one element: a tensor, or a tuple of tuples."""
     assert outer_jacobian_strategy in (
         "forward-mode",
@@ -241,7 +243,7 @@ def _first_order(func, inputs, name, create_graph, strict):
 _LINEAR = "The jacobian of the user-provided function is independent of input {}. This is not allowed in strict mode."
 
 
-def vhp(func, inputs, v=None, create_graph=False, strict=False):
+def vhp(func, inputs, v=None, create_graph=False, strict=False) -> Any:
     """(func(inputs), v times the Hessian)."""
     with ember.enable_grad():
         many, inputs = _as_tuple(inputs, "inputs", "vhp")
@@ -254,7 +256,7 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False):
     return _results(output, create_graph), _one(_results(found, create_graph), many)
 
 
-def hvp(func, inputs, v=None, create_graph=False, strict=False):
+def hvp(func, inputs, v=None, create_graph=False, strict=False) -> Any:
     """(func(inputs), the Hessian times v)."""
     with ember.enable_grad():
         many, inputs = _as_tuple(inputs, "inputs", "hvp")

@@ -12,7 +12,13 @@ __all__ = ["no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "set_
 
 
 class no_grad(NoArgContextDecorator):
-    """Records nothing inside: results do not require grad."""
+    """Records nothing inside: results do not require grad. `with torch.no_grad():`, or a decorator.
+
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> with torch.no_grad(): y = x * 2
+    >>> y.requires_grad
+    False
+    """
 
     def __init__(self):
         self.prev = False
@@ -26,7 +32,7 @@ class no_grad(NoArgContextDecorator):
 
 
 class enable_grad(NoArgContextDecorator):
-    """Records inside, also within no_grad."""
+    """Records inside, also within no_grad. `with torch.enable_grad():`, or a decorator."""
 
     def __enter__(self):
         self.prev = ember.is_grad_enabled()

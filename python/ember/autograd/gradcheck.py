@@ -6,6 +6,7 @@ the Jacobian between two random vectors.
 
 import warnings
 from itertools import product
+from typing import Any
 
 import ember
 
@@ -61,17 +62,17 @@ def _checked_inputs(inputs):
 class _Case:
     """One function with its inputs: what both modes need to evaluate it."""
 
-    def __init__(self, func, inputs, part=None):
+    def __init__(self, func, inputs, part=None) -> None:
         self.func = func
         self.inputs = inputs
         self.part = part  # None, ember.real or ember.imag: the part of complex outputs under test
 
-    def outputs(self):
+    def outputs(self) -> Any:
         """Differentiable outputs, real ones where part is set."""
         outs = _differentiable(self.func(*self.inputs))
         return outs if self.part is None else tuple(self.part(o) if o.is_complex() else o for o in outs)
 
-    def values(self):
+    def values(self) -> Any:
         """Copies of all floating outputs that outputs() would hold, recorded or not."""
         outs = [o for o in _as_tuple(self.func(*self.inputs)) if isinstance(o, ember.Tensor)]
         if any(o.requires_grad for o in outs):
@@ -80,7 +81,7 @@ class _Case:
             outs = [self.part(o) if o.is_complex() else o for o in outs]
         return [o.detach().clone() for o in outs]
 
-    def difference(self, set_input, eps, where):
+    def difference(self, set_input, eps, where) -> Any:
         """Central differences of all outputs: set_input(-eps), set_input(eps), each output's (b - a) / (2 * eps)."""
         set_input(-eps)
         low = self.values()
@@ -337,7 +338,7 @@ def _refuse(**options):
 def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=True, nondet_tol=0.0,
               check_undefined_grad=True, check_grad_dtypes=False, check_batched_grad=False,
               check_batched_forward_grad=False, check_forward_ad=False, check_backward_ad=True, fast_mode=False,
-              masked=None):
+              masked=None) -> Any:
     """Compare backward's gradients of func(*inputs) with central differences of step eps. True if they agree.
 
     func: takes tensors, returns a tensor or a tuple of them. Inputs that require grad should be float64 or
@@ -374,7 +375,7 @@ def _random_grad_outputs(outputs, noncontiguous):
 def gradgradcheck(func, inputs, grad_outputs=None, *, eps=1e-6, atol=1e-5, rtol=1e-3,
                   gen_non_contig_grad_outputs=False, raise_exception=True, nondet_tol=0.0, check_undefined_grad=True,
                   check_grad_dtypes=False, check_batched_grad=False, check_fwd_over_rev=False,
-                  check_rev_over_rev=True, fast_mode=False, masked=False):
+                  check_rev_over_rev=True, fast_mode=False, masked=False) -> Any:
     """gradcheck of the gradients of func: checks second derivatives, by inputs and by grad_outputs.
 
     grad_outputs: where the gradients are taken; random by default. Otherwise as gradcheck.

@@ -1,6 +1,7 @@
 """Looking at and hooking into the recorded graph."""
 
 from collections import namedtuple
+from typing import Any
 
 import ember
 from ember import _C
@@ -13,12 +14,12 @@ __all__ = ["saved_tensors_hooks", "save_on_cpu", "disable_saved_tensors_hooks", 
 class _NodeMeta(type):
     """Every class of nodes that C makes counts as a subclass of Node."""
 
-    def __subclasscheck__(cls, other):
+    def __subclasscheck__(cls, other) -> Any:
         if cls is not Node:
             return type.__subclasscheck__(cls, other)
         return all(hasattr(other, name) for name in ("name", "next_functions", "register_hook", "register_prehook"))
 
-    def __instancecheck__(cls, instance):
+    def __instancecheck__(cls, instance) -> Any:
         return issubclass(type(instance), cls)
 
 
@@ -41,14 +42,14 @@ def _grad_fn_or_accumulator(tensor):
     return tensor.grad_fn
 
 
-def get_gradient_edge(tensor):
+def get_gradient_edge(tensor) -> Any:
     """The GradientEdge of a tensor. RuntimeError unless it requires grad."""
     if not tensor.requires_grad:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
     return GradientEdge(_grad_fn_or_accumulator(tensor), tensor.output_nr)
 
 
-def increment_version(tensor):
+def increment_version(tensor) -> None:
     """Count a change of a tensor (or of an iterable of tensors) that was made behind autograd's back."""
     if isinstance(tensor, ember.Tensor):
         tensor = (tensor,)
@@ -58,21 +59,21 @@ def increment_version(tensor):
 class saved_tensors_hooks:
     """Context manager: pack_hook(tensor) decides what is saved for backward, unpack_hook(that) gives it back."""
 
-    def __init__(self, pack_hook, unpack_hook):
+    def __init__(self, pack_hook, unpack_hook) -> None:
         self.pack_hook = pack_hook
         self.unpack_hook = unpack_hook
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         _C._autograd._push_saved_tensors_default_hooks(self.pack_hook, self.unpack_hook)
 
-    def __exit__(self, exc_type, exc_value, traceback):
+    def __exit__(self, exc_type, exc_value, traceback) -> None:
         _C._autograd._pop_saved_tensors_default_hooks()
 
 
 class save_on_cpu(saved_tensors_hooks):
     """Context manager: tensors saved for backward wait in CPU memory. pin_memory matters with an accelerator only."""
 
-    def __init__(self, pin_memory=False, device_type="cuda"):
+    def __init__(self, pin_memory=False, device_type="cuda") -> None:
         def pack(tensor):
             return tensor.device, tensor.cpu()
 
@@ -86,20 +87,20 @@ class save_on_cpu(saved_tensors_hooks):
 class disable_saved_tensors_hooks:
     """Context manager and decorator: inside, entering saved_tensors_hooks raises RuntimeError(error_message)."""
 
-    def __init__(self, error_message):
+    def __init__(self, error_message) -> None:
         self.error_message = error_message
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self.prev = _C._autograd._saved_tensors_hooks_get_disabled_error_message()
         _C._autograd._saved_tensors_hooks_disable(self.error_message)
 
-    def __exit__(self, exc_type, exc_value, traceback):
+    def __exit__(self, exc_type, exc_value, traceback) -> None:
         if self.prev is None:
             _C._autograd._saved_tensors_hooks_enable()
         else:
             _C._autograd._saved_tensors_hooks_disable(self.prev)
 
-    def __call__(self, func):
+    def __call__(self, func) -> Any:
         from ember.utils._contextlib import context_decorator
         return context_decorator(lambda: type(self)(self.error_message), func)
 
@@ -107,17 +108,17 @@ class disable_saved_tensors_hooks:
 class _MultiHandle(RemovableHandle):
     """Removes several hooks as one."""
 
-    def __init__(self, handles):
+    def __init__(self, handles) -> None:
         self.handles = tuple(handles)
 
-    def remove(self):
+    def remove(self) -> None:
         for handle in self.handles:
             handle.remove()
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         return self.handles
 
-    def __setstate__(self, state):
+    def __setstate__(self, state) -> None:
         self.handles = state
 
 
@@ -162,7 +163,7 @@ def _when_any(tensors, fn):
     return [hook] * len(tensors)
 
 
-def register_multi_grad_hook(tensors, fn, *, mode="all"):
+def register_multi_grad_hook(tensors, fn, *, mode="all") -> Any:
     """mode="all": fn(list of gradients or None) once all are known. mode="any": fn(gradient) for the first one.
 
     Returns a handle with remove().

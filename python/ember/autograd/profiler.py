@@ -41,7 +41,7 @@ class record_function(_ContextDecorator):
 
 
 class profile:
-    """Records what runs inside, on every thread. Then: key_averages().table(), export_chrome_trace(path)."""
+    """Records what runs inside, on every thread. Then: key_averages().table(), export_chrome_trace(path), total_average()."""
 
     def __init__(self, enabled=True, *, use_cuda=False, use_device=None, record_shapes=False, with_flops=False,
                  profile_memory=False, with_stack=False, with_modules=False, use_kineto=False, use_cpu=True,

@@ -16,10 +16,12 @@ def _module(name, **values):
 
 
 def _no():
+    """Whether this backend is here: this build does not have it, so no."""
     return False
 
 
 def _yes():
+    """Whether this backend is here: it is part of every build, so yes."""
     return True
 
 

@@ -12,7 +12,7 @@ _STANCES = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile",
 
 
 def is_compiling():
-    """Whether this code is being compiled or exported: never."""
+    """Whether this code is being compiled or exported: never, programs run as they are."""
     return _dynamo.is_compiling()
 
 

@@ -1,5 +1,7 @@
 """NVIDIA devices. This build has no backend for them: the questions are answered, the rest says so."""
 
+from typing import Any
+
 from ember import _absent_device
 from ember._C import OutOfMemoryError
 
@@ -28,7 +30,7 @@ for _name in ("Float", "Double", "Half", "BFloat16", "Int", "Long", "Short", "Ch
     globals()[_name + "Tensor"] = _legacy(_name + "Tensor")
 
 
-def __getattr__(name):
+def __getattr__(name) -> Any:
     if name in ("amp", "nvtx"):
         import importlib
         return importlib.import_module("." + name, __name__)

@@ -135,9 +135,9 @@ class _Recorder:
         depth = call.depth = facts["depth"]
         call.parts = self.waiting.pop(depth + 1, [])
         self.waiting.setdefault(depth, []).append(call)
-        call.op, call.schema, call.facts = op._full, op._schema, facts
+        call.op, call.schema, call.facts = op._full, op._schema_text, facts
         call.engine = facts["node"] and facts["node"].rpartition("::")[2]
-        call.names = _argument_names(op._schema)
+        call.names = _argument_names(op._schema_text)
         call.place = _place()
         call.args, call.results, call.made = [], [], 0
         if ins is None:

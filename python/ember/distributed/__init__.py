@@ -4,10 +4,12 @@ __all__ = ["is_available", "is_initialized", "is_torchelastic_launched"]
 
 
 def is_available():
+    """Whether processes can be grouped: no, this build has no distributed package."""
     return False
 
 
 def is_initialized():
+    """Whether a process group exists: never, there is one process."""
     return False
 
 

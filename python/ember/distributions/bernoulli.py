@@ -1,6 +1,7 @@
 """Zeros and ones."""
 
 from numbers import Number
+from typing import Any
 
 import ember
 import ember.nn.functional as F
@@ -19,7 +20,7 @@ class Bernoulli(ExponentialFamily):
     has_enumerate_support = True
     _mean_carrier_measure = 0
 
-    def __init__(self, probs=None, logits=None, validate_args=None):
+    def __init__(self, probs=None, logits=None, validate_args=None) -> None:
         exactly_one(probs, logits)
         given = probs if logits is None else logits
         if logits is None:
@@ -30,11 +31,11 @@ class Bernoulli(ExponentialFamily):
         super().__init__(ember.Size() if isinstance(given, Number) else self._param.size(), validate_args=validate_args)
 
     @lazy_property
-    def logits(self):
+    def logits(self) -> Any:
         return probs_to_logits(self.probs, is_binary=True)
 
     @lazy_property
-    def probs(self):
+    def probs(self) -> Any:
         return logits_to_probs(self.logits, is_binary=True)
 
     mean = property(lambda self: self.probs)
@@ -46,30 +47,30 @@ class Bernoulli(ExponentialFamily):
         return ember.log(1 + ember.exp(x))
 
     @property
-    def mode(self):
+    def mode(self) -> Any:
         mode = (self.probs >= 0.5).to(self.probs)
         mode[self.probs == 0.5] = float("nan")
         return mode
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         new = self._expanded(Bernoulli, batch_shape, _instance, "probs", "logits")
         new._param = new.__dict__["probs"] if "probs" in new.__dict__ else new.__dict__["logits"]
         return new
 
-    def sample(self, sample_shape=ember.Size()):
+    def sample(self, sample_shape=ember.Size()) -> Any:
         with ember.no_grad():
             return ember.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         logits, value = broadcast_all(self.logits, value)
         return -F.binary_cross_entropy_with_logits(logits, value, reduction="none")
 
-    def entropy(self):
+    def entropy(self) -> Any:
         return F.binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
 
-    def enumerate_support(self, expand=True):
+    def enumerate_support(self, expand=True) -> Any:
         values = ember.arange(2, dtype=self._param.dtype, device=self._param.device)
         values = values.view((-1,) + (1,) * len(self._batch_shape))
         return values.expand((-1,) + tuple(self._batch_shape)) if expand else values

@@ -1,6 +1,7 @@
 """Numbers between 0 and 1."""
 
 from numbers import Number
+from typing import Any
 
 import ember
 from . import constraints
@@ -18,7 +19,7 @@ class Beta(ExponentialFamily):
     support = constraints.unit_interval
     has_rsample = True
 
-    def __init__(self, concentration1, concentration0, validate_args=None):
+    def __init__(self, concentration1, concentration0, validate_args=None) -> None:
         if isinstance(concentration1, Number) and isinstance(concentration0, Number):
             both = ember.tensor([float(concentration1), float(concentration0)])
         else:
@@ -26,7 +27,7 @@ class Beta(ExponentialFamily):
         self._dirichlet = Dirichlet(both, validate_args=validate_args)
         super().__init__(self._dirichlet._batch_shape, validate_args=validate_args)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         new = self._expanded(Beta, batch_shape, _instance)
         new._dirichlet = self._dirichlet.expand(ember.Size(batch_shape))
         return new
@@ -38,19 +39,19 @@ class Beta(ExponentialFamily):
     _natural_params = property(lambda self: (self.concentration1, self.concentration0))
 
     @property
-    def variance(self):
+    def variance(self) -> Any:
         total = self.concentration1 + self.concentration0
         return self.concentration1 * self.concentration0 / (total.pow(2) * (total + 1))
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape=()) -> Any:
         return self._dirichlet.rsample(sample_shape).select(-1, 0)
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         return self._dirichlet.log_prob(ember.stack([value, 1.0 - value], -1))
 
-    def entropy(self):
+    def entropy(self) -> Any:
         return self._dirichlet.entropy()
 
     def _log_normalizer(self, x, y):

@@ -1,5 +1,7 @@
 """Sums of squares of standard normal numbers."""
 
+from typing import Any
+
 from . import constraints
 from .gamma import Gamma
 
@@ -11,10 +13,10 @@ class Chi2(Gamma):
 
     arg_constraints = {"df": constraints.positive}
 
-    def __init__(self, df, validate_args=None):
+    def __init__(self, df, validate_args=None) -> None:
         super().__init__(0.5 * df, 0.5, validate_args=validate_args)
 
     df = property(lambda self: self.concentration * 2)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         return super().expand(batch_shape, self._get_checked_instance(Chi2, _instance))

@@ -1,6 +1,7 @@
 """Which transform leads from all real numbers to a region: biject_to by one-to-one maps, transform_to by any."""
 
 import numbers
+from typing import Any
 
 from . import constraints, transforms
 
@@ -10,10 +11,10 @@ __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
 class ConstraintRegistry:
     """A function of a constraint for each class of constraints."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._registry = {}
 
-    def register(self, constraint, factory=None):
+    def register(self, constraint, factory=None) -> Any:
         if factory is None:
             return lambda factory: self.register(constraint, factory)
         if isinstance(constraint, constraints.Constraint):
@@ -24,7 +25,7 @@ class ConstraintRegistry:
         self._registry[constraint] = factory
         return factory
 
-    def __call__(self, constraint):
+    def __call__(self, constraint) -> Any:
         factory = self._registry.get(type(constraint))
         if factory is None:
             raise NotImplementedError(f"Cannot transform {type(constraint).__name__} constraints")

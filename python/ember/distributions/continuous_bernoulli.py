@@ -2,6 +2,7 @@
 
 import math
 from numbers import Number
+from typing import Any
 
 import ember
 from . import constraints
@@ -19,7 +20,7 @@ class ContinuousBernoulli(ExponentialFamily):
     has_rsample = True
     _mean_carrier_measure = 0
 
-    def __init__(self, probs=None, logits=None, lims=(0.499, 0.501), validate_args=None):
+    def __init__(self, probs=None, logits=None, lims=(0.499, 0.501), validate_args=None) -> None:
         exactly_one(probs, logits)
         given = probs if logits is None else logits
         if logits is None:
@@ -33,18 +34,18 @@ class ContinuousBernoulli(ExponentialFamily):
         self._lims = lims
         super().__init__(ember.Size() if isinstance(given, Number) else self._param.size(), validate_args=validate_args)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         new = self._expanded(ContinuousBernoulli, batch_shape, _instance, "probs", "logits")
         new._lims = self._lims
         new._param = new.__dict__["probs"] if "probs" in new.__dict__ else new.__dict__["logits"]
         return new
 
     @lazy_property
-    def logits(self):
+    def logits(self) -> Any:
         return probs_to_logits(self.probs, is_binary=True)
 
     @lazy_property
-    def probs(self):
+    def probs(self) -> Any:
         return clamp_probs(logits_to_probs(self.logits, is_binary=True))
 
     param_shape = property(lambda self: self._param.size())
@@ -63,35 +64,35 @@ class ContinuousBernoulli(ExponentialFamily):
         return ember.where(stable, log_norm, math.log(2.0) + (4.0 / 3.0 + 104.0 / 45.0 * x) * x)
 
     @property
-    def mean(self):
+    def mean(self) -> Any:
         stable, p = self._stable()
         x = self.probs - 0.5
         series = 0.5 + (1.0 / 3.0 + 16.0 / 45.0 * x.pow(2)) * x
         return ember.where(stable, p / (2.0 * p - 1.0) + 1.0 / (ember.log1p(-p) - ember.log(p)), series)
 
     @property
-    def stddev(self):
+    def stddev(self) -> Any:
         return ember.sqrt(self.variance)
 
     @property
-    def variance(self):
+    def variance(self) -> Any:
         stable, p = self._stable()
         x = (self.probs - 0.5).pow(2)
         exact = p * (p - 1.0) / (1.0 - 2.0 * p).pow(2) + 1.0 / (ember.log1p(-p) - ember.log(p)).pow(2)
         return ember.where(stable, exact, 1.0 / 12.0 - (1.0 / 15.0 - 128.0 / 945.0 * x) * x)
 
-    def rsample(self, sample_shape=ember.Size()):
+    def rsample(self, sample_shape=ember.Size()) -> Any:
         shape = self._extended_shape(sample_shape)
         return self.icdf(ember.rand(shape, dtype=self.probs.dtype, device=self.probs.device))
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         logits, value = broadcast_all(self.logits, value)
         losses = ember.nn.functional.binary_cross_entropy_with_logits(logits, value, reduction="none")
         return -losses + self._cont_bern_log_norm()
 
-    def cdf(self, value):
+    def cdf(self, value) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         stable, p = self._stable()
@@ -99,12 +100,12 @@ class ContinuousBernoulli(ExponentialFamily):
         inside = ember.where(stable, inside, value)
         return ember.where(value <= 0.0, 0.0, ember.where(value >= 1.0, 1.0, inside))
 
-    def icdf(self, value):
+    def icdf(self, value) -> Any:
         stable, p = self._stable()
         exact = (ember.log1p(-p + value * (2.0 * p - 1.0)) - ember.log1p(-p)) / (ember.log(p) - ember.log1p(-p))
         return ember.where(stable, exact, value)
 
-    def entropy(self):
+    def entropy(self) -> Any:
         zeros, ones = ember.log1p(-self.probs), ember.log(self.probs)
         return self.mean * (zeros - ones) - self._cont_bern_log_norm() - zeros
 

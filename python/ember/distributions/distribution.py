@@ -1,6 +1,7 @@
 """What all distributions share: shapes, validation of parameters and values, printing."""
 
 import warnings
+from typing import Any
 
 import ember
 from . import constraints
@@ -17,12 +18,12 @@ class Distribution:
     _validate_args = __debug__
 
     @staticmethod
-    def set_default_validate_args(value):
+    def set_default_validate_args(value) -> None:
         if value not in (True, False):
             raise ValueError
         Distribution._validate_args = value
 
-    def __init__(self, batch_shape=ember.Size(), event_shape=ember.Size(), validate_args=None):
+    def __init__(self, batch_shape=ember.Size(), event_shape=ember.Size(), validate_args=None) -> None:
         self._batch_shape = batch_shape
         self._event_shape = event_shape
         if validate_args is not None:
@@ -48,70 +49,74 @@ class Distribution:
                                  f"distribution {self!r} to satisfy the constraint {limit!r}, but found invalid "
                                  f"values:\n{value}")
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         raise NotImplementedError
 
     @property
-    def batch_shape(self):
+    def batch_shape(self) -> Any:
         return self._batch_shape
 
     @property
-    def event_shape(self):
+    def event_shape(self) -> Any:
         return self._event_shape
 
     @property
-    def arg_constraints(self):
+    def arg_constraints(self) -> Any:
         raise NotImplementedError
 
     @property
-    def support(self):
+    def support(self) -> Any:
         raise NotImplementedError
 
     @property
-    def mean(self):
+    def mean(self) -> Any:
         raise NotImplementedError
 
     @property
-    def mode(self):
+    def mode(self) -> Any:
         raise NotImplementedError(f"{self.__class__} does not implement mode")
 
     @property
-    def variance(self):
+    def variance(self) -> Any:
         raise NotImplementedError
 
     @property
-    def stddev(self):
+    def stddev(self) -> Any:
         return self.variance.sqrt()
 
-    def sample(self, sample_shape=ember.Size()):
+    def sample(self, sample_shape: Any = ember.Size()) -> Any:
         """A draw without a gradient."""
         with ember.no_grad():
             return self.rsample(sample_shape)
 
-    def rsample(self, sample_shape=ember.Size()):
+    def rsample(self, sample_shape: Any = ember.Size()) -> Any:
         """A draw that is a differentiable function of the parameters."""
         raise NotImplementedError
 
-    def sample_n(self, n):
+    def sample_n(self, n) -> Any:
         warnings.warn("sample_n will be deprecated. Use .sample((n,)) instead", UserWarning, stacklevel=2)
         return self.sample(ember.Size((n,)))
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> Any:
+        """The logarithm of the density, or of the probability, at value."""
         raise NotImplementedError
 
-    def cdf(self, value):
+    def cdf(self, value) -> Any:
+        """The probability of being at most value."""
         raise NotImplementedError
 
-    def icdf(self, value):
+    def icdf(self, value) -> Any:
+        """The value below which the distribution has this probability: the inverse of cdf."""
         raise NotImplementedError
 
-    def enumerate_support(self, expand=True):
+    def enumerate_support(self, expand=True) -> Any:
         raise NotImplementedError
 
-    def entropy(self):
+    def entropy(self) -> Any:
+        """The expected value of -log_prob: how uncertain a draw is."""
         raise NotImplementedError
 
-    def perplexity(self):
+    def perplexity(self) -> Any:
         return ember.exp(self.entropy())
 
     def _extended_shape(self, sample_shape=ember.Size()):
@@ -155,7 +160,7 @@ class Distribution:
         new._validate_args = self._validate_args
         return new
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         names = [k for k in self.arg_constraints if k in self.__dict__]
         shown = [f"{p}: {getattr(self, p) if getattr(self, p).numel() == 1 else getattr(self, p).size()}" for p in names]
         return self.__class__.__name__ + "(" + ", ".join(shown) + ")"

@@ -1,5 +1,7 @@
 """Distributions of the exponential family, whose entropy and divergence follow from their log normaliser."""
 
+from typing import Any
+
 import ember
 from .distribution import Distribution
 
@@ -21,7 +23,7 @@ class ExponentialFamily(Distribution):
         """The expected value of log h(x)."""
         raise NotImplementedError
 
-    def entropy(self):
+    def entropy(self) -> Any:
         """By the gradient of the log normaliser, which is the expected value of t(x)."""
         result = -self._mean_carrier_measure
         params = [p.detach().requires_grad_() for p in self._natural_params]

@@ -1,5 +1,7 @@
 """Waiting times."""
 
+from typing import Any
+
 import ember
 from . import constraints
 from .exp_family import ExponentialFamily
@@ -16,7 +18,7 @@ class Exponential(ExponentialFamily):
     has_rsample = True
     _mean_carrier_measure = 0
 
-    def __init__(self, rate, validate_args=None):
+    def __init__(self, rate, validate_args=None) -> None:
         (self.rate,) = broadcast_all(rate)
         super().__init__(batch_shape_of(rate, tensor=self.rate), validate_args=validate_args)
 
@@ -28,24 +30,24 @@ class Exponential(ExponentialFamily):
     def _log_normalizer(self, x):
         return -ember.log(-x)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         return self._expanded(Exponential, batch_shape, _instance, "rate")
 
-    def rsample(self, sample_shape=ember.Size()):
+    def rsample(self, sample_shape=ember.Size()) -> Any:
         return self.rate.new_empty(self._extended_shape(sample_shape)).exponential_() / self.rate
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         return self.rate.log() - self.rate * value
 
-    def cdf(self, value):
+    def cdf(self, value) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         return 1 - ember.exp(-self.rate * value)
 
-    def icdf(self, value):
+    def icdf(self, value) -> Any:
         return -ember.log1p(-value) / self.rate
 
-    def entropy(self):
+    def entropy(self) -> Any:
         return 1 - ember.log(self.rate)

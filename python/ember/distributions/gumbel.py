@@ -2,6 +2,7 @@
 
 import math
 from numbers import Number
+from typing import Any
 
 import ember
 from . import constraints
@@ -19,7 +20,7 @@ class Gumbel(TransformedDistribution):
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
 
-    def __init__(self, loc, scale, validate_args=None):
+    def __init__(self, loc, scale, validate_args=None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
         finfo = ember.finfo(self.loc.dtype)
         low, high = finfo.tiny, 1 - finfo.eps
@@ -29,7 +30,7 @@ class Gumbel(TransformedDistribution):
                  AffineTransform(loc=self.loc, scale=-self.scale)]
         super().__init__(Uniform(low, high, validate_args=validate_args), steps, validate_args=validate_args)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         new = self._get_checked_instance(Gumbel, _instance)
         new.loc, new.scale = self.loc.expand(batch_shape), self.scale.expand(batch_shape)
         return super().expand(batch_shape, _instance=new)
@@ -39,11 +40,11 @@ class Gumbel(TransformedDistribution):
     stddev = property(lambda self: (math.pi / math.sqrt(6)) * self.scale)
     variance = property(lambda self: self.stddev.pow(2))
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         y = (self.loc - value) / self.scale
         return (y - y.exp()) - self.scale.log()
 
-    def entropy(self):
+    def entropy(self) -> Any:
         return self.scale.log() + (1 + euler_constant)

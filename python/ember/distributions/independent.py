@@ -1,5 +1,7 @@
 """Batch dimensions taken as one event."""
 
+from typing import Any
+
 import ember
 from . import constraints
 from .distribution import Distribution
@@ -13,7 +15,7 @@ class Independent(Distribution):
 
     arg_constraints = {}
 
-    def __init__(self, base_distribution, reinterpreted_batch_ndims, validate_args=None):
+    def __init__(self, base_distribution, reinterpreted_batch_ndims, validate_args=None) -> None:
         n = reinterpreted_batch_ndims
         if n > len(base_distribution.batch_shape):
             raise ValueError("Expected reinterpreted_batch_ndims <= len(base_distribution.batch_shape), "
@@ -32,11 +34,11 @@ class Independent(Distribution):
     variance = property(lambda self: self.base_dist.variance)
 
     @constraints.dependent_property
-    def support(self):
+    def support(self) -> Any:
         support = self.base_dist.support
         return constraints.independent(support, self.reinterpreted_batch_ndims) if self.reinterpreted_batch_ndims else support
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         new = self._get_checked_instance(Independent, _instance)
         batch_shape = ember.Size(batch_shape)
         new.base_dist = self.base_dist.expand(batch_shape + self.event_shape[:self.reinterpreted_batch_ndims])
@@ -45,25 +47,25 @@ class Independent(Distribution):
         new._validate_args = self._validate_args
         return new
 
-    def sample(self, sample_shape=ember.Size()):
+    def sample(self, sample_shape=ember.Size()) -> Any:
         return self.base_dist.sample(sample_shape)
 
-    def rsample(self, sample_shape=ember.Size()):
+    def rsample(self, sample_shape=ember.Size()) -> Any:
         return self.base_dist.rsample(sample_shape)
 
     def _sum(self, value):
         return sum_rightmost(value, self.reinterpreted_batch_ndims)
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> Any:
         return self._sum(self.base_dist.log_prob(value))
 
-    def entropy(self):
+    def entropy(self) -> Any:
         return self._sum(self.base_dist.entropy())
 
-    def enumerate_support(self, expand=True):
+    def enumerate_support(self, expand=True) -> Any:
         if self.reinterpreted_batch_ndims > 0:
             raise NotImplementedError("Enumeration over cartesian product is not implemented")
         return self.base_dist.enumerate_support(expand=expand)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Independent({self.base_dist}, {self.reinterpreted_batch_ndims})"

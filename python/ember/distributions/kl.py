@@ -1,6 +1,7 @@
 """Kullback-Leibler divergences: a formula a pair of classes."""
 
 import math
+from typing import Any
 
 import ember
 from .bernoulli import Bernoulli
@@ -33,7 +34,7 @@ __all__ = ["register_kl", "kl_divergence"]
 _FORMULAS = {}
 
 
-def register_kl(type_p, type_q):
+def register_kl(type_p, type_q) -> Any:
     """Decorator: the formula for this pair of classes, and for their subclasses where these have none."""
     for name, kind in (("type_p", type_p), ("type_q", type_q)):
         if not isinstance(kind, type) or not issubclass(kind, Distribution):
@@ -53,7 +54,7 @@ def _formula(type_p, type_q):
     return _FORMULAS[min(found, key=lambda pq: (type_p.__mro__.index(pq[0]), type_q.__mro__.index(pq[1])))]
 
 
-def kl_divergence(p, q):
+def kl_divergence(p, q) -> "ember.Tensor":
     """The expected value of log(p / q) under p."""
     formula = _formula(type(p), type(q))
     if formula is None:

@@ -1,6 +1,7 @@
 """Matrices of correlations."""
 
 import math
+from typing import Any
 
 import ember
 from . import constraints
@@ -22,7 +23,7 @@ class LKJCholesky(Distribution):
     arg_constraints = {"concentration": constraints.positive}
     support = constraints.corr_cholesky
 
-    def __init__(self, dim, concentration=1.0, validate_args=None):
+    def __init__(self, dim, concentration=1.0, validate_args=None) -> None:
         if dim < 2:
             raise ValueError(f"Expected dim to be an integer greater than or equal to 2. Found dim={dim}.")
         self.dim = dim
@@ -33,13 +34,13 @@ class LKJCholesky(Distribution):
         self._beta = Beta(rows + 0.5, most)
         super().__init__(self.concentration.size(), ember.Size((dim, dim)), validate_args)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         new = self._expanded(LKJCholesky, batch_shape, _instance, "concentration")
         new.dim = self.dim
         new._beta = self._beta.expand(ember.Size(batch_shape) + (self.dim,))
         return new
 
-    def sample(self, sample_shape=ember.Size()):
+    def sample(self, sample_shape=ember.Size()) -> Any:
         y = self._beta.sample(sample_shape).unsqueeze(-1)
         rows = ember.randn(self._extended_shape(sample_shape), dtype=y.dtype, device=y.device).tril(-1)
         rows = rows / rows.norm(dim=-1, keepdim=True)
@@ -47,7 +48,7 @@ class LKJCholesky(Distribution):
         w = ember.sqrt(y) * rows
         return w + ember.diag_embed(ember.clamp(1 - ember.sum(w ** 2, dim=-1), min=ember.finfo(w.dtype).tiny).sqrt())
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         order = ember.arange(2, self.dim + 1, device=self.concentration.device)

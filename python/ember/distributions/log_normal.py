@@ -1,5 +1,7 @@
 """exp of a normal distribution."""
 
+from typing import Any
+
 from . import constraints
 from .normal import Normal
 from .transformed_distribution import TransformedDistribution
@@ -15,7 +17,7 @@ class LogNormal(TransformedDistribution):
     support = constraints.positive
     has_rsample = True
 
-    def __init__(self, loc, scale, validate_args=None):
+    def __init__(self, loc, scale, validate_args=None) -> None:
         super().__init__(Normal(loc, scale, validate_args=validate_args), ExpTransform(), validate_args=validate_args)
 
     loc = property(lambda self: self.base_dist.loc)
@@ -24,12 +26,12 @@ class LogNormal(TransformedDistribution):
     mode = property(lambda self: (self.loc - self.scale.square()).exp())
 
     @property
-    def variance(self):
+    def variance(self) -> Any:
         squares = self.scale.pow(2)
         return squares.expm1() * (2 * self.loc + squares).exp()
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         return super().expand(batch_shape, self._get_checked_instance(LogNormal, _instance))
 
-    def entropy(self):
+    def entropy(self) -> Any:
         return self.base_dist.entropy() + self.loc

@@ -1,6 +1,7 @@
 """Normal vectors that depend on few common numbers."""
 
 import math
+from typing import Any
 
 import ember
 from . import constraints
@@ -19,7 +20,7 @@ class LowRankMultivariateNormal(Distribution):
     support = constraints.real_vector
     has_rsample = True
 
-    def __init__(self, loc, cov_factor, cov_diag, validate_args=None):
+    def __init__(self, loc, cov_factor, cov_diag, validate_args=None) -> None:
         if loc.dim() < 1:
             raise ValueError("loc must be at least one-dimensional.")
         event_shape = loc.shape[-1:]
@@ -49,7 +50,7 @@ class LowRankMultivariateNormal(Distribution):
         self.cov_factor = cov_factor.expand(batch_shape + event_shape + cov_factor.shape[-1:])
         self.cov_diag = cov_diag.expand(batch_shape + event_shape)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         new = self._get_checked_instance(LowRankMultivariateNormal, _instance)
         batch_shape = ember.Size(batch_shape)
         new._set(batch_shape, self.event_shape, self.loc, self.cov_factor, self.cov_diag)
@@ -62,7 +63,7 @@ class LowRankMultivariateNormal(Distribution):
     mean = mode = property(lambda self: self.loc)
 
     @lazy_property
-    def variance(self):
+    def variance(self) -> Any:
         variance = self._unbroadcasted_cov_factor.pow(2).sum(-1) + self._unbroadcasted_cov_diag
         return variance.expand(self._batch_shape + self._event_shape)
 
@@ -70,24 +71,24 @@ class LowRankMultivariateNormal(Distribution):
         return matrix.expand(self._batch_shape + self._event_shape + self._event_shape)
 
     @lazy_property
-    def scale_tril(self):
+    def scale_tril(self) -> Any:
         root = self._unbroadcasted_cov_diag.sqrt().unsqueeze(-1)
         scaled = self._unbroadcasted_cov_factor / root
         inner = ember.matmul(scaled, scaled.mT) + ember.eye(self._event_shape[0], dtype=scaled.dtype, device=scaled.device)
         return self._wide(root * ember.linalg.cholesky(inner))
 
     @lazy_property
-    def covariance_matrix(self):
+    def covariance_matrix(self) -> Any:
         factor = self._unbroadcasted_cov_factor
         return self._wide(ember.matmul(factor, factor.mT) + ember.diag_embed(self._unbroadcasted_cov_diag))
 
     @lazy_property
-    def precision_matrix(self):
+    def precision_matrix(self) -> Any:
         scaled = self._unbroadcasted_cov_factor.mT / self._unbroadcasted_cov_diag.unsqueeze(-2)
         half = ember.linalg.solve_triangular(self._capacitance_tril, scaled, upper=False)
         return self._wide(ember.diag_embed(self._unbroadcasted_cov_diag.reciprocal()) - ember.matmul(half.mT, half))
 
-    def rsample(self, sample_shape=ember.Size()):
+    def rsample(self, sample_shape=ember.Size()) -> Any:
         shape = self._extended_shape(sample_shape)
         options = {"dtype": self.loc.dtype, "device": self.loc.device}
         common = ember.empty(shape[:-1] + self.cov_factor.shape[-1:], **options).normal_()
@@ -103,12 +104,12 @@ class LowRankMultivariateNormal(Distribution):
         whole = (gap.pow(2) / self._unbroadcasted_cov_diag).sum(-1)
         return whole - mahalanobis(self._capacitance_tril, batch_mv(scaled, gap))
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         squares = self._mahalanobis(value - self.loc)
         return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + self._log_det() + squares)
 
-    def entropy(self):
+    def entropy(self) -> Any:
         h = 0.5 * (self._event_shape[0] * (1.0 + math.log(2 * math.pi)) + self._log_det())
         return h if len(self._batch_shape) == 0 else h.expand(self._batch_shape)

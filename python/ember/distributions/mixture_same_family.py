@@ -1,5 +1,7 @@
 """Mixtures of distributions of one kind."""
 
+from typing import Any
+
 import ember
 from . import constraints
 from .categorical import Categorical
@@ -14,7 +16,7 @@ class MixtureSameFamily(Distribution):
     arg_constraints = {}
     has_rsample = False
 
-    def __init__(self, mixture_distribution, component_distribution, validate_args=None):
+    def __init__(self, mixture_distribution, component_distribution, validate_args=None) -> None:
         if not isinstance(mixture_distribution, Categorical):
             raise ValueError(" The Mixture distribution needs to be an  instance of torch.distributions.Categorical")
         if not isinstance(component_distribution, Distribution):
@@ -33,7 +35,7 @@ class MixtureSameFamily(Distribution):
         self._event_ndims = len(component_distribution.event_shape)
         super().__init__(theirs, component_distribution.event_shape, validate_args=validate_args)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         batch_shape = ember.Size(batch_shape)
         new = self._get_checked_instance(MixtureSameFamily, _instance)
         new._component_distribution = self._component_distribution.expand(batch_shape + (self._num_component,))
@@ -44,7 +46,7 @@ class MixtureSameFamily(Distribution):
         return new
 
     @constraints.dependent_property
-    def support(self):
+    def support(self) -> Any:
         return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
 
     mixture_distribution = property(lambda self: self._mixture_distribution)
@@ -61,22 +63,22 @@ class MixtureSameFamily(Distribution):
     mean = property(lambda self: self._mixed(self.component_distribution.mean))
 
     @property
-    def variance(self):
+    def variance(self) -> Any:
         gaps = self.component_distribution.mean - self.mean.unsqueeze(-1 - self._event_ndims)
         return self._mixed(self.component_distribution.variance) + self._mixed(gaps.pow(2.0))
 
-    def cdf(self, x):
+    def cdf(self, x) -> Any:
         x = x.unsqueeze(-1 - self._event_ndims)
         return (self.component_distribution.cdf(x) * self.mixture_distribution.probs).sum(dim=-1)
 
-    def log_prob(self, x):
+    def log_prob(self, x) -> Any:
         if self._validate_args:
             self._validate_sample(x)
         x = x.unsqueeze(-1 - self._event_ndims)
         logs = ember.log_softmax(self.mixture_distribution.logits, dim=-1)
         return ember.logsumexp(self.component_distribution.log_prob(x) + logs, dim=-1)
 
-    def sample(self, sample_shape=ember.Size()):
+    def sample(self, sample_shape=ember.Size()) -> Any:
         with ember.no_grad():
             dim = len(sample_shape) + len(self.batch_shape)
             which = self.mixture_distribution.sample(sample_shape)
@@ -85,5 +87,5 @@ class MixtureSameFamily(Distribution):
             which = which.reshape(which.shape + ones).expand(which.shape + (1,) + self.event_shape)
             return drawn.gather(dim, which).squeeze(dim)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"MixtureSameFamily(\n  {self.mixture_distribution},\n  {self.component_distribution})"

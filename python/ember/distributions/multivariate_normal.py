@@ -1,6 +1,7 @@
 """Normal vectors."""
 
 import math
+from typing import Any
 
 import ember
 from . import constraints
@@ -10,11 +11,11 @@ from .utils import lazy_property
 __all__ = ["MultivariateNormal"]
 
 
-def batch_mv(matrix, vector):
+def batch_mv(matrix, vector) -> Any:
     return ember.matmul(matrix, vector.unsqueeze(-1)).squeeze(-1)
 
 
-def mahalanobis(scale_tril, gap):
+def mahalanobis(scale_tril, gap) -> Any:
     """gap' (L L')^-1 gap, over batches of both."""
     if scale_tril.dim() == 2:  # one factor for all: one system with many right sides
         solved = ember.linalg.solve_triangular(scale_tril, gap.reshape(-1, gap.size(-1)).mT, upper=False)
@@ -22,7 +23,7 @@ def mahalanobis(scale_tril, gap):
     return ember.linalg.solve_triangular(scale_tril, gap.unsqueeze(-1), upper=False).squeeze(-1).pow(2).sum(-1)
 
 
-def cholesky_of_inverse(precision):
+def cholesky_of_inverse(precision) -> Any:
     """The lower L with L L' precision = 1, by the factor of the matrix read backwards."""
     backwards = ember.flip(ember.linalg.cholesky(ember.flip(precision, (-2, -1))), (-2, -1)).mT
     eye = ember.eye(precision.shape[-1], dtype=precision.dtype, device=precision.device)
@@ -37,7 +38,7 @@ class MultivariateNormal(Distribution):
     support = constraints.real_vector
     has_rsample = True
 
-    def __init__(self, loc, covariance_matrix=None, precision_matrix=None, scale_tril=None, validate_args=None):
+    def __init__(self, loc, covariance_matrix=None, precision_matrix=None, scale_tril=None, validate_args=None) -> None:
         if loc.dim() < 1:
             raise ValueError("loc must be at least one-dimensional.")
         given = {name: value for name, value in (("scale_tril", scale_tril), ("covariance_matrix", covariance_matrix),
@@ -59,7 +60,7 @@ class MultivariateNormal(Distribution):
         else:
             self._unbroadcasted_scale_tril = cholesky_of_inverse(matrix)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         new = self._get_checked_instance(MultivariateNormal, _instance)
         batch_shape = ember.Size(batch_shape)
         new.loc = self.loc.expand(batch_shape + self.event_shape)
@@ -75,15 +76,15 @@ class MultivariateNormal(Distribution):
         return matrix.expand(self._batch_shape + self._event_shape + self._event_shape)
 
     @lazy_property
-    def scale_tril(self):
+    def scale_tril(self) -> Any:
         return self._wide(self._unbroadcasted_scale_tril)
 
     @lazy_property
-    def covariance_matrix(self):
+    def covariance_matrix(self) -> Any:
         return self._wide(ember.matmul(self._unbroadcasted_scale_tril, self._unbroadcasted_scale_tril.mT))
 
     @lazy_property
-    def precision_matrix(self):
+    def precision_matrix(self) -> Any:
         factor = self._unbroadcasted_scale_tril
         eye = ember.eye(factor.size(-1), dtype=factor.dtype, device=factor.device)
         root = ember.linalg.solve_triangular(factor, eye, upper=False)
@@ -92,7 +93,7 @@ class MultivariateNormal(Distribution):
     mean = mode = property(lambda self: self.loc)
     variance = property(lambda self: self._unbroadcasted_scale_tril.pow(2).sum(-1).expand(self._batch_shape + self._event_shape))
 
-    def rsample(self, sample_shape=ember.Size()):
+    def rsample(self, sample_shape=ember.Size()) -> Any:
         shape = self._extended_shape(sample_shape)
         normal = ember.empty(shape, dtype=self.loc.dtype, device=self.loc.device).normal_()
         return self.loc + batch_mv(self._unbroadcasted_scale_tril, normal)
@@ -100,12 +101,12 @@ class MultivariateNormal(Distribution):
     def _half_log_det(self):
         return self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         squares = mahalanobis(self._unbroadcasted_scale_tril, value - self.loc)
         return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + squares) - self._half_log_det()
 
-    def entropy(self):
+    def entropy(self) -> Any:
         h = 0.5 * self._event_shape[0] * (1.0 + math.log(2 * math.pi)) + self._half_log_det()
         return h if len(self._batch_shape) == 0 else h.expand(self._batch_shape)

@@ -1,5 +1,7 @@
 """Numbers of successes before failures."""
 
+from typing import Any
+
 import ember
 import ember.nn.functional as F
 from . import constraints
@@ -17,7 +19,7 @@ class NegativeBinomial(Distribution):
                        "logits": constraints.real}
     support = constraints.nonnegative_integer
 
-    def __init__(self, total_count, probs=None, logits=None, validate_args=None):
+    def __init__(self, total_count, probs=None, logits=None, validate_args=None) -> None:
         exactly_one(probs, logits)
         if logits is None:
             self.total_count, self.probs = broadcast_all(total_count, probs)
@@ -28,7 +30,7 @@ class NegativeBinomial(Distribution):
         self._param = self.probs if logits is None else self.logits
         super().__init__(self._param.size(), validate_args=validate_args)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         new = self._expanded(NegativeBinomial, batch_shape, _instance, "total_count", "probs", "logits")
         new._param = new.__dict__["probs"] if "probs" in new.__dict__ else new.__dict__["logits"]
         return new
@@ -39,22 +41,22 @@ class NegativeBinomial(Distribution):
     param_shape = property(lambda self: self._param.size())
 
     @lazy_property
-    def logits(self):
+    def logits(self) -> Any:
         return probs_to_logits(self.probs, is_binary=True)
 
     @lazy_property
-    def probs(self):
+    def probs(self) -> Any:
         return logits_to_probs(self.logits, is_binary=True)
 
     @lazy_property
     def _gamma(self):
         return Gamma(concentration=self.total_count, rate=ember.exp(-self.logits), validate_args=False)
 
-    def sample(self, sample_shape=ember.Size()):
+    def sample(self, sample_shape=ember.Size()) -> Any:
         with ember.no_grad():
             return ember.poisson(self._gamma.sample(sample_shape=sample_shape))
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         powers = self.total_count * F.logsigmoid(-self.logits) + value * F.logsigmoid(self.logits)

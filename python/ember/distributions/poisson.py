@@ -1,5 +1,7 @@
 """Numbers of events."""
 
+from typing import Any
+
 import ember
 from . import constraints
 from .exp_family import ExponentialFamily
@@ -14,7 +16,7 @@ class Poisson(ExponentialFamily):
     arg_constraints = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer
 
-    def __init__(self, rate, validate_args=None):
+    def __init__(self, rate, validate_args=None) -> None:
         (self.rate,) = broadcast_all(rate)
         super().__init__(batch_shape_of(rate, tensor=self.rate), validate_args=validate_args)
 
@@ -22,14 +24,14 @@ class Poisson(ExponentialFamily):
     mode = property(lambda self: self.rate.floor())
     _natural_params = property(lambda self: (ember.log(self.rate),))
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         return self._expanded(Poisson, batch_shape, _instance, "rate")
 
-    def sample(self, sample_shape=ember.Size()):
+    def sample(self, sample_shape=ember.Size()) -> Any:
         with ember.no_grad():
             return ember.poisson(self.rate.expand(self._extended_shape(sample_shape)))
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         rate, value = broadcast_all(self.rate, value)

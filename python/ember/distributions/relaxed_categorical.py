@@ -1,5 +1,7 @@
 """Categorical distributions made differentiable."""
 
+from typing import Any
+
 import ember
 from . import constraints
 from .categorical import Categorical
@@ -18,13 +20,13 @@ class ExpRelaxedCategorical(Distribution):
     support = constraints.real_vector  # and their exponentials have the sum 1
     has_rsample = True
 
-    def __init__(self, temperature, probs=None, logits=None, validate_args=None):
+    def __init__(self, temperature, probs=None, logits=None, validate_args=None) -> None:
         self._categorical = Categorical(probs, logits)
         self.temperature = temperature
         shape = self._categorical.param_shape
         super().__init__(self._categorical.batch_shape, shape[-1:], validate_args=validate_args)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         new = self._expanded(ExpRelaxedCategorical, batch_shape, _instance)
         new.temperature = self.temperature
         new._categorical = self._categorical.expand(ember.Size(batch_shape))
@@ -34,13 +36,13 @@ class ExpRelaxedCategorical(Distribution):
     logits = property(lambda self: self._categorical.logits)
     probs = property(lambda self: self._categorical.probs)
 
-    def rsample(self, sample_shape=ember.Size()):
+    def rsample(self, sample_shape=ember.Size()) -> Any:
         shape = self._extended_shape(sample_shape)
         u = clamp_probs(ember.rand(shape, dtype=self.logits.dtype, device=self.logits.device))
         scores = (self.logits - (-u.log()).log()) / self.temperature
         return scores - scores.logsumexp(dim=-1, keepdim=True)
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> Any:
         n = self._categorical._num_events
         if self._validate_args:
             self._validate_sample(value)
@@ -58,11 +60,11 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     support = constraints.simplex
     has_rsample = True
 
-    def __init__(self, temperature, probs=None, logits=None, validate_args=None):
+    def __init__(self, temperature, probs=None, logits=None, validate_args=None) -> None:
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         return super().expand(batch_shape, self._get_checked_instance(RelaxedOneHotCategorical, _instance))
 
     temperature = property(lambda self: self.base_dist.temperature)

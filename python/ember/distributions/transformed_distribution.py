@@ -1,5 +1,7 @@
 """Distributions of functions of random numbers."""
 
+from typing import Any
+
 import ember
 from . import constraints
 from .distribution import Distribution
@@ -15,7 +17,7 @@ class TransformedDistribution(Distribution):
 
     arg_constraints = {}
 
-    def __init__(self, base_distribution, transforms, validate_args=None):
+    def __init__(self, base_distribution, transforms, validate_args=None) -> None:
         if isinstance(transforms, Transform):
             self.transforms = [transforms]
         elif isinstance(transforms, list):
@@ -41,7 +43,7 @@ class TransformedDistribution(Distribution):
         cut = len(shape) - event_dim
         super().__init__(shape[:cut], shape[cut:], validate_args=validate_args)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         new = self._get_checked_instance(TransformedDistribution, _instance)
         batch_shape = ember.Size(batch_shape)
         base_shape = ComposeTransform(self.transforms).inverse_shape(batch_shape + self.event_shape)
@@ -52,7 +54,7 @@ class TransformedDistribution(Distribution):
         return new
 
     @constraints.dependent_property(is_discrete=False)
-    def support(self):
+    def support(self) -> Any:
         if not self.transforms:
             return self.base_dist.support
         support, gap = self.transforms[-1].codomain, len(self.event_shape) - self.transforms[-1].codomain.event_dim
@@ -65,14 +67,14 @@ class TransformedDistribution(Distribution):
             x = transform(x)
         return x
 
-    def sample(self, sample_shape=ember.Size()):
+    def sample(self, sample_shape=ember.Size()) -> Any:
         with ember.no_grad():
             return self._forward(self.base_dist.sample(sample_shape))
 
-    def rsample(self, sample_shape=ember.Size()):
+    def rsample(self, sample_shape=ember.Size()) -> Any:
         return self._forward(self.base_dist.rsample(sample_shape))
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         event_dim, result, y = len(self.event_shape), 0.0, value
@@ -92,12 +94,12 @@ class TransformedDistribution(Distribution):
             return value
         return sign * (value - 0.5) + 0.5
 
-    def cdf(self, value):
+    def cdf(self, value) -> Any:
         for transform in reversed(self.transforms):
             value = transform.inv(value)
         if self._validate_args:
             self.base_dist._validate_sample(value)
         return self._monotonized(self.base_dist.cdf(value))
 
-    def icdf(self, value):
+    def icdf(self, value) -> Any:
         return self._forward(self.base_dist.icdf(self._monotonized(value)))

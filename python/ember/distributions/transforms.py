@@ -5,6 +5,7 @@ import math
 import numbers
 import operator
 import weakref
+from typing import Any
 
 import ember
 import ember.nn.functional as F
@@ -25,7 +26,7 @@ class Transform:
 
     bijective = False
 
-    def __init__(self, cache_size=0):
+    def __init__(self, cache_size=0) -> None:
         if cache_size not in (0, 1):
             raise ValueError("cache_size must be 0 or 1")
         self._cache_size = cache_size
@@ -34,17 +35,17 @@ class Transform:
             self._cached_x_y = None, None
         super().__init__()
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         return {**self.__dict__, "_inv": None}
 
     @property
-    def event_dim(self):
+    def event_dim(self) -> Any:
         if self.domain.event_dim == self.codomain.event_dim:
             return self.domain.event_dim
         raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
 
     @property
-    def inv(self):
+    def inv(self) -> Any:
         """The inverse, whose inverse is this."""
         inverse = None if self._inv is None else self._inv()
         if inverse is None:
@@ -53,25 +54,25 @@ class Transform:
         return inverse
 
     @property
-    def sign(self):
+    def sign(self) -> Any:
         raise NotImplementedError
 
-    def with_cache(self, cache_size=1):
+    def with_cache(self, cache_size=1) -> Any:
         if self._cache_size == cache_size:
             return self
         if type(self).__init__ is Transform.__init__:
             return type(self)(cache_size=cache_size)
         raise NotImplementedError(f"{type(self)}.with_cache is not implemented")
 
-    def __eq__(self, other):
+    def __eq__(self, other) -> bool:
         return self is other
 
     __hash__ = None
 
-    def __ne__(self, other):
+    def __ne__(self, other) -> bool:
         return not self == other
 
-    def __call__(self, x):
+    def __call__(self, x) -> Any:
         if self._cache_size == 0:
             return self._call(x)
         kept_x, kept_y = self._cached_x_y
@@ -97,27 +98,27 @@ class Transform:
     def _inverse(self, y):
         raise NotImplementedError
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x, y) -> Any:
         raise NotImplementedError
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return self.__class__.__name__ + "()"
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape) -> Any:
         return shape
 
-    def inverse_shape(self, shape):
+    def inverse_shape(self, shape) -> Any:
         return shape
 
 
 class _InverseTransform(Transform):
     """What a transform's `inv` is; the transform keeps it by a weak reference alone."""
 
-    def __init__(self, transform):
+    def __init__(self, transform) -> None:
         super().__init__(cache_size=transform._cache_size)
         self._inv = transform
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         return dict(self.__dict__)
 
     inv = property(lambda self: self._inv)
@@ -125,45 +126,45 @@ class _InverseTransform(Transform):
     sign = property(lambda self: self._inv.sign)
 
     @constraints.dependent_property(is_discrete=False)
-    def domain(self):
+    def domain(self) -> Any:
         return self._inv.codomain
 
     @constraints.dependent_property(is_discrete=False)
-    def codomain(self):
+    def codomain(self) -> Any:
         return self._inv.domain
 
-    def with_cache(self, cache_size=1):
+    def with_cache(self, cache_size=1) -> Any:
         return self.inv.with_cache(cache_size).inv
 
-    def __eq__(self, other):
+    def __eq__(self, other) -> Any:
         return isinstance(other, _InverseTransform) and self._inv == other._inv
 
     __hash__ = None
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{self.__class__.__name__}({self._inv!r})"
 
-    def __call__(self, x):
+    def __call__(self, x) -> Any:
         return self._inv._inv_call(x)
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x, y) -> Any:
         return -self._inv.log_abs_det_jacobian(y, x)
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape) -> Any:
         return self._inv.inverse_shape(shape)
 
-    def inverse_shape(self, shape):
+    def inverse_shape(self, shape) -> Any:
         return self._inv.forward_shape(shape)
 
 
 class ComposeTransform(Transform):
     """One after the other, the first part first."""
 
-    def __init__(self, parts, cache_size=0):
+    def __init__(self, parts, cache_size=0) -> None:
         self.parts = [part.with_cache(cache_size) for part in parts] if cache_size else parts
         super().__init__(cache_size=cache_size)
 
-    def __eq__(self, other):
+    def __eq__(self, other) -> Any:
         return isinstance(other, ComposeTransform) and self.parts == other.parts
 
     __hash__ = None
@@ -173,7 +174,7 @@ class ComposeTransform(Transform):
         return constraints.independent(constraint, gap) if gap > 0 else constraint
 
     @constraints.dependent_property(is_discrete=False)
-    def domain(self):
+    def domain(self) -> Any:
         if not self.parts:
             return constraints.real
         event_dim = self.parts[-1].codomain.event_dim
@@ -182,7 +183,7 @@ class ComposeTransform(Transform):
         return self._raised(self.parts[0].domain, event_dim - self.parts[0].domain.event_dim)
 
     @constraints.dependent_property(is_discrete=False)
-    def codomain(self):
+    def codomain(self) -> Any:
         if not self.parts:
             return constraints.real
         event_dim = self.parts[0].domain.event_dim
@@ -191,18 +192,18 @@ class ComposeTransform(Transform):
         return self._raised(self.parts[-1].codomain, event_dim - self.parts[-1].codomain.event_dim)
 
     @lazy_property
-    def bijective(self):
+    def bijective(self) -> bool:
         return all(part.bijective for part in self.parts)
 
     @lazy_property
-    def sign(self):
+    def sign(self) -> Any:
         sign = 1
         for part in self.parts:
             sign = sign * part.sign
         return sign
 
     @property
-    def inv(self):
+    def inv(self) -> Any:
         inverse = None if self._inv is None else self._inv()
         if inverse is None:
             inverse = ComposeTransform([part.inv for part in reversed(self.parts)])
@@ -210,15 +211,15 @@ class ComposeTransform(Transform):
             inverse._inv = weakref.ref(self)
         return inverse
 
-    def with_cache(self, cache_size=1):
+    def with_cache(self, cache_size=1) -> Any:
         return self if self._cache_size == cache_size else ComposeTransform(self.parts, cache_size=cache_size)
 
-    def __call__(self, x):
+    def __call__(self, x) -> Any:
         for part in self.parts:
             x = part(x)
         return x
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x, y) -> Any:
         if not self.parts:
             return ember.zeros_like(x)
         steps = [x]
@@ -231,17 +232,17 @@ class ComposeTransform(Transform):
             event_dim += part.codomain.event_dim - part.domain.event_dim
         return functools.reduce(operator.add, terms)
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape) -> Any:
         for part in self.parts:
             shape = part.forward_shape(shape)
         return shape
 
-    def inverse_shape(self, shape):
+    def inverse_shape(self, shape) -> Any:
         for part in reversed(self.parts):
             shape = part.inverse_shape(shape)
         return shape
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return self.__class__.__name__ + "(\n    " + ",\n    ".join(repr(part) for part in self.parts) + "\n)"
 
 
@@ -251,22 +252,22 @@ identity_transform = ComposeTransform([])
 class IndependentTransform(Transform):
     """base_transform over reinterpreted_batch_ndims more dimensions, whose logarithms are added."""
 
-    def __init__(self, base_transform, reinterpreted_batch_ndims, cache_size=0):
+    def __init__(self, base_transform, reinterpreted_batch_ndims, cache_size=0) -> None:
         super().__init__(cache_size=cache_size)
         self.base_transform = base_transform.with_cache(cache_size)
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
 
-    def with_cache(self, cache_size=1):
+    def with_cache(self, cache_size=1) -> Any:
         if self._cache_size == cache_size:
             return self
         return IndependentTransform(self.base_transform, self.reinterpreted_batch_ndims, cache_size=cache_size)
 
     @constraints.dependent_property(is_discrete=False)
-    def domain(self):
+    def domain(self) -> Any:
         return constraints.independent(self.base_transform.domain, self.reinterpreted_batch_ndims)
 
     @constraints.dependent_property(is_discrete=False)
-    def codomain(self):
+    def codomain(self) -> Any:
         return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
 
     bijective = property(lambda self: self.base_transform.bijective)
@@ -282,16 +283,16 @@ class IndependentTransform(Transform):
             raise ValueError("Too few dimensions on input")
         return self.base_transform.inv(y)
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x, y) -> Any:
         return sum_rightmost(self.base_transform.log_abs_det_jacobian(x, y), self.reinterpreted_batch_ndims)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{self.__class__.__name__}({self.base_transform!r}, {self.reinterpreted_batch_ndims})"
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape) -> Any:
         return self.base_transform.forward_shape(shape)
 
-    def inverse_shape(self, shape):
+    def inverse_shape(self, shape) -> Any:
         return self.base_transform.inverse_shape(shape)
 
 
@@ -300,21 +301,21 @@ class ReshapeTransform(Transform):
 
     bijective = True
 
-    def __init__(self, in_shape, out_shape, cache_size=0):
+    def __init__(self, in_shape, out_shape, cache_size=0) -> None:
         self.in_shape, self.out_shape = ember.Size(in_shape), ember.Size(out_shape)
         if self.in_shape.numel() != self.out_shape.numel():
             raise ValueError("in_shape, out_shape have different numbers of elements")
         super().__init__(cache_size=cache_size)
 
     @constraints.dependent_property
-    def domain(self):
+    def domain(self) -> Any:
         return constraints.independent(constraints.real, len(self.in_shape))
 
     @constraints.dependent_property
-    def codomain(self):
+    def codomain(self) -> Any:
         return constraints.independent(constraints.real, len(self.out_shape))
 
-    def with_cache(self, cache_size=1):
+    def with_cache(self, cache_size=1) -> Any:
         if self._cache_size == cache_size:
             return self
         return ReshapeTransform(self.in_shape, self.out_shape, cache_size=cache_size)
@@ -325,7 +326,7 @@ class ReshapeTransform(Transform):
     def _inverse(self, y):
         return y.reshape(y.shape[:y.dim() - len(self.out_shape)] + self.in_shape)
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x, y) -> Any:
         return x.new_zeros(x.size()[:x.dim() - len(self.in_shape)])
 
     @staticmethod
@@ -337,10 +338,10 @@ class ReshapeTransform(Transform):
             raise ValueError(f"Shape mismatch: expected {shape[cut:]} but got {old}")
         return shape[:cut] + new
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape) -> Any:
         return self._exchanged(shape, self.in_shape, self.out_shape)
 
-    def inverse_shape(self, shape):
+    def inverse_shape(self, shape) -> Any:
         return self._exchanged(shape, self.out_shape, self.in_shape)
 
 
@@ -351,7 +352,7 @@ class ExpTransform(Transform):
     bijective = True
     sign = +1
 
-    def __eq__(self, other):
+    def __eq__(self, other) -> bool:
         return isinstance(other, ExpTransform)
 
     __hash__ = None
@@ -362,7 +363,7 @@ class ExpTransform(Transform):
     def _inverse(self, y):
         return y.log()
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x, y) -> Any:
         return x
 
 
@@ -372,18 +373,18 @@ class PowerTransform(Transform):
     domain = codomain = constraints.positive
     bijective = True
 
-    def __init__(self, exponent, cache_size=0):
+    def __init__(self, exponent, cache_size=0) -> None:
         super().__init__(cache_size=cache_size)
         (self.exponent,) = broadcast_all(exponent)
 
-    def with_cache(self, cache_size=1):
+    def with_cache(self, cache_size=1) -> Any:
         return self if self._cache_size == cache_size else PowerTransform(self.exponent, cache_size=cache_size)
 
     @lazy_property
-    def sign(self):
+    def sign(self) -> Any:
         return self.exponent.sign()
 
-    def __eq__(self, other):
+    def __eq__(self, other) -> Any:
         return isinstance(other, PowerTransform) and bool(self.exponent.eq(other.exponent).all())
 
     __hash__ = None
@@ -394,10 +395,10 @@ class PowerTransform(Transform):
     def _inverse(self, y):
         return y.pow(1 / self.exponent)
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x, y) -> Any:
         return (self.exponent * y / x).abs().log()
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape) -> Any:
         return ember.broadcast_shapes(shape, self.exponent.shape)
 
     inverse_shape = forward_shape
@@ -410,7 +411,7 @@ class SigmoidTransform(Transform):
     bijective = True
     sign = +1
 
-    def __eq__(self, other):
+    def __eq__(self, other) -> bool:
         return isinstance(other, SigmoidTransform)
 
     __hash__ = None
@@ -424,7 +425,7 @@ class SigmoidTransform(Transform):
         y = y.clamp(min=finfo.tiny, max=1.0 - finfo.eps)
         return y.log() - (-y).log1p()
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x, y) -> Any:
         return -F.softplus(-x) - F.softplus(x)
 
 
@@ -435,7 +436,7 @@ class SoftplusTransform(Transform):
     bijective = True
     sign = +1
 
-    def __eq__(self, other):
+    def __eq__(self, other) -> bool:
         return isinstance(other, SoftplusTransform)
 
     __hash__ = None
@@ -446,7 +447,7 @@ class SoftplusTransform(Transform):
     def _inverse(self, y):
         return (-y).expm1().neg().log() + y
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x, y) -> Any:
         return -F.softplus(-x)
 
 
@@ -457,7 +458,7 @@ class TanhTransform(Transform):
     bijective = True
     sign = +1
 
-    def __eq__(self, other):
+    def __eq__(self, other) -> bool:
         return isinstance(other, TanhTransform)
 
     __hash__ = None
@@ -468,7 +469,7 @@ class TanhTransform(Transform):
     def _inverse(self, y):
         return ember.atanh(y)
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x, y) -> Any:
         return 2.0 * (math.log(2.0) - x - F.softplus(-2.0 * x))  # log(1 - tanh(x) ** 2), without cancellation
 
 
@@ -477,7 +478,7 @@ class AbsTransform(Transform):
 
     domain, codomain = constraints.real, constraints.positive
 
-    def __eq__(self, other):
+    def __eq__(self, other) -> bool:
         return isinstance(other, AbsTransform)
 
     __hash__ = None
@@ -494,7 +495,7 @@ class AffineTransform(Transform):
 
     bijective = True
 
-    def __init__(self, loc, scale, event_dim=0, cache_size=0):
+    def __init__(self, loc, scale, event_dim=0, cache_size=0) -> None:
         super().__init__(cache_size=cache_size)
         self.loc, self.scale, self._event_dim = loc, scale, event_dim
 
@@ -506,7 +507,7 @@ class AffineTransform(Transform):
     domain = constraints.dependent_property(_region, is_discrete=False)
     codomain = constraints.dependent_property(_region, is_discrete=False)
 
-    def with_cache(self, cache_size=1):
+    def with_cache(self, cache_size=1) -> Any:
         if self._cache_size == cache_size:
             return self
         return AffineTransform(self.loc, self.scale, self.event_dim, cache_size=cache_size)
@@ -515,13 +516,13 @@ class AffineTransform(Transform):
     def _same(a, b):
         return a == b if isinstance(a, numbers.Number) and isinstance(b, numbers.Number) else bool(ember.as_tensor(a == b).all())
 
-    def __eq__(self, other):
+    def __eq__(self, other) -> Any:
         return isinstance(other, AffineTransform) and self._same(self.loc, other.loc) and self._same(self.scale, other.scale)
 
     __hash__ = None
 
     @property
-    def sign(self):
+    def sign(self) -> Any:
         if isinstance(self.scale, numbers.Real):
             return 1 if float(self.scale) > 0 else -1 if float(self.scale) < 0 else 0
         return self.scale.sign()
@@ -532,7 +533,7 @@ class AffineTransform(Transform):
     def _inverse(self, y):
         return (y - self.loc) / self.scale
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x, y) -> Any:
         shape, scale = x.shape, self.scale
         stretch = ember.full_like(x, math.log(abs(scale))) if isinstance(scale, numbers.Real) else ember.abs(scale).log()
         if self.event_dim:
@@ -540,7 +541,7 @@ class AffineTransform(Transform):
             shape = shape[:-self.event_dim]
         return stretch.expand(shape)
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape) -> Any:
         return ember.broadcast_shapes(shape, getattr(self.loc, "shape", ()), getattr(self.scale, "shape", ()))
 
     inverse_shape = forward_shape
@@ -551,7 +552,7 @@ class SoftmaxTransform(Transform):
 
     domain, codomain = constraints.real_vector, constraints.simplex
 
-    def __eq__(self, other):
+    def __eq__(self, other) -> bool:
         return isinstance(other, SoftmaxTransform)
 
     __hash__ = None
@@ -563,7 +564,7 @@ class SoftmaxTransform(Transform):
     def _inverse(self, y):
         return y.log()
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape) -> Any:
         if len(shape) < 1:
             raise ValueError("Too few dimensions on input")
         return shape
@@ -577,7 +578,7 @@ class StickBreakingTransform(Transform):
     domain, codomain = constraints.real_vector, constraints.simplex
     bijective = True
 
-    def __eq__(self, other):
+    def __eq__(self, other) -> bool:
         return isinstance(other, StickBreakingTransform)
 
     __hash__ = None
@@ -598,7 +599,7 @@ class StickBreakingTransform(Transform):
         left = ember.clamp(1 - head.cumsum(-1), min=ember.finfo(y.dtype).tiny)
         return head.log() - left.log() + self._offset(head)
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x, y) -> Any:
         x = x - self._offset(x)
         return (-x + F.logsigmoid(x) + y[..., :-1].log()).sum(-1)
 
@@ -608,10 +609,10 @@ class StickBreakingTransform(Transform):
             raise ValueError("Too few dimensions on input")
         return shape[:-1] + (shape[-1] + by,)
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape) -> Any:
         return self._longer(shape, 1)
 
-    def inverse_shape(self, shape):
+    def inverse_shape(self, shape) -> Any:
         return self._longer(shape, -1)
 
 
@@ -620,7 +621,7 @@ class LowerCholeskyTransform(Transform):
 
     domain, codomain = constraints.independent(constraints.real, 2), constraints.lower_cholesky
 
-    def __eq__(self, other):
+    def __eq__(self, other) -> bool:
         return isinstance(other, LowerCholeskyTransform)
 
     __hash__ = None
@@ -637,7 +638,7 @@ class PositiveDefiniteTransform(Transform):
 
     domain, codomain = constraints.independent(constraints.real, 2), constraints.positive_definite
 
-    def __eq__(self, other):
+    def __eq__(self, other) -> bool:
         return isinstance(other, PositiveDefiniteTransform)
 
     __hash__ = None
@@ -669,11 +670,11 @@ class CorrCholeskyTransform(Transform):
         t = vector / tril_matrix_to_vec(F.pad(left[..., :-1], [1, 0], value=1), diag=-1).sqrt()
         return (t.log1p() - t.neg().log1p()) / 2  # atanh
 
-    def log_abs_det_jacobian(self, x, y, intermediates=None):
+    def log_abs_det_jacobian(self, x, y, intermediates=None) -> Any:
         left = tril_matrix_to_vec(1 - (y * y).cumsum(dim=-1), diag=-2)
         return 0.5 * left.log().sum(-1) - 2 * (x + F.softplus(-2 * x) - math.log(2.0)).sum(dim=-1)
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape) -> Any:
         if len(shape) < 1:
             raise ValueError("Too few dimensions on input")
         n = shape[-1]
@@ -682,7 +683,7 @@ class CorrCholeskyTransform(Transform):
             raise ValueError("Input is not a flattened lower-diagonal number")
         return shape[:-1] + (d, d)
 
-    def inverse_shape(self, shape):
+    def inverse_shape(self, shape) -> Any:
         if len(shape) < 2:
             raise ValueError("Too few dimensions on input")
         if shape[-2] != shape[-1]:
@@ -703,14 +704,14 @@ class _PartsTransform(Transform):
         return [getattr(trans, name)(*piece) for trans, piece in zip(self.transforms, pieces)]
 
     @property
-    def bijective(self):
+    def bijective(self) -> bool:
         return all(t.bijective for t in self.transforms)
 
 
 class CatTransform(_PartsTransform):
     """Applies each transform to its slice of dim, of the given lengths, and joins the results."""
 
-    def __init__(self, tseq, dim=0, lengths=None, cache_size=0):
+    def __init__(self, tseq, dim=0, lengths=None, cache_size=0) -> None:
         if not all(isinstance(t, Transform) for t in tseq):
             raise AssertionError("All elements of tseq must be Transform instances")
         super().__init__(cache_size=cache_size)
@@ -721,14 +722,14 @@ class CatTransform(_PartsTransform):
         self.dim = dim
 
     @lazy_property
-    def event_dim(self):
+    def event_dim(self) -> Any:
         return max(t.event_dim for t in self.transforms)
 
     @lazy_property
-    def length(self):
+    def length(self) -> Any:
         return sum(self.lengths)
 
-    def with_cache(self, cache_size=1):
+    def with_cache(self, cache_size=1) -> Any:
         return self if self._cache_size == cache_size else CatTransform(self.transforms, self.dim, self.lengths, cache_size)
 
     def _pieces(self, x):
@@ -742,7 +743,7 @@ class CatTransform(_PartsTransform):
     def _inverse(self, y):
         return ember.cat([t.inv(piece) for t, piece in zip(self.transforms, self._parts(y))], dim=self.dim)
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x, y) -> Any:
         logs = self._each("log_abs_det_jacobian", x, y)
         logs = [sum_rightmost(log, self.event_dim - t.event_dim) if t.event_dim < self.event_dim else log
                 for t, log in zip(self.transforms, logs)]
@@ -750,25 +751,25 @@ class CatTransform(_PartsTransform):
         return ember.cat(logs, dim=dim) if dim < 0 else sum(logs)
 
     @constraints.dependent_property
-    def domain(self):
+    def domain(self) -> Any:
         return constraints.cat([t.domain for t in self.transforms], self.dim, self.lengths)
 
     @constraints.dependent_property
-    def codomain(self):
+    def codomain(self) -> Any:
         return constraints.cat([t.codomain for t in self.transforms], self.dim, self.lengths)
 
 
 class StackTransform(_PartsTransform):
     """Applies each transform to its place of dim, and stacks the results."""
 
-    def __init__(self, tseq, dim=0, cache_size=0):
+    def __init__(self, tseq, dim=0, cache_size=0) -> None:
         if not all(isinstance(t, Transform) for t in tseq):
             raise AssertionError("All elements of tseq must be Transform instances")
         super().__init__(cache_size=cache_size)
         self.transforms = [t.with_cache(cache_size) for t in tseq] if cache_size else list(tseq)
         self.dim = dim
 
-    def with_cache(self, cache_size=1):
+    def with_cache(self, cache_size=1) -> Any:
         return self if self._cache_size == cache_size else StackTransform(self.transforms, self.dim, cache_size)
 
     def _pieces(self, x):
@@ -782,15 +783,15 @@ class StackTransform(_PartsTransform):
     def _inverse(self, y):
         return ember.stack([t.inv(piece) for t, piece in zip(self.transforms, self._parts(y))], dim=self.dim)
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x, y) -> Any:
         return ember.stack(self._each("log_abs_det_jacobian", x, y), dim=self.dim)
 
     @constraints.dependent_property
-    def domain(self):
+    def domain(self) -> Any:
         return constraints.stack([t.domain for t in self.transforms], self.dim)
 
     @constraints.dependent_property
-    def codomain(self):
+    def codomain(self) -> Any:
         return constraints.stack([t.codomain for t in self.transforms], self.dim)
 
 
@@ -801,7 +802,7 @@ class CumulativeDistributionTransform(Transform):
     codomain = constraints.unit_interval
     sign = +1
 
-    def __init__(self, distribution, cache_size=0):
+    def __init__(self, distribution, cache_size=0) -> None:
         super().__init__(cache_size=cache_size)
         self.distribution = distribution
 
@@ -813,8 +814,8 @@ class CumulativeDistributionTransform(Transform):
     def _inverse(self, y):
         return self.distribution.icdf(y)
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x, y) -> Any:
         return self.distribution.log_prob(x)
 
-    def with_cache(self, cache_size=1):
+    def with_cache(self, cache_size=1) -> Any:
         return self if self._cache_size == cache_size else CumulativeDistributionTransform(self.distribution, cache_size)

@@ -1,6 +1,7 @@
 """Directions."""
 
 import math
+from typing import Any
 
 import ember
 from . import constraints
@@ -17,15 +18,15 @@ class VonMises(Distribution):
     support = constraints.real
     has_rsample = False
 
-    def __init__(self, loc, concentration, validate_args=None):
+    def __init__(self, loc, concentration, validate_args=None) -> None:
         self.loc, self.concentration = broadcast_all(loc, concentration)
         super().__init__(self.loc.shape, ember.Size(), validate_args)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         return type(self)(self.loc.expand(batch_shape), self.concentration.expand(batch_shape),
                           validate_args=self.__dict__.get("_validate_args"))
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         k = self.concentration
@@ -48,7 +49,7 @@ class VonMises(Distribution):
         return ember.where(k < 1e-5, 1 / k + k, (1 + rho ** 2) / (2 * rho))
 
     @ember.no_grad()
-    def sample(self, sample_shape=ember.Size()):
+    def sample(self, sample_shape=ember.Size()) -> Any:
         """D. J. Best, N. I. Fisher, "Efficient simulation of the von Mises distribution", Applied Statistics 28, 1979."""
         shape = self._extended_shape(sample_shape)
         x = ember.empty(shape, dtype=self._double_loc.dtype, device=self.loc.device)
@@ -67,6 +68,6 @@ class VonMises(Distribution):
     mean = mode = property(lambda self: self.loc)
 
     @lazy_property
-    def variance(self):
+    def variance(self) -> Any:
         """One minus the mean resultant length."""
         return 1 - ember.special.i1e(self.concentration) / ember.special.i0e(self.concentration)

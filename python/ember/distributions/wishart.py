@@ -3,6 +3,7 @@
 import math
 import warnings
 from numbers import Number
+from typing import Any
 
 import ember
 from . import constraints
@@ -26,7 +27,7 @@ class Wishart(ExponentialFamily):
     has_rsample = True
     _mean_carrier_measure = 0
 
-    def __init__(self, df, covariance_matrix=None, precision_matrix=None, scale_tril=None, validate_args=None):
+    def __init__(self, df, covariance_matrix=None, precision_matrix=None, scale_tril=None, validate_args=None) -> None:
         given = [(name, value) for name, value in (("scale_tril", scale_tril), ("covariance_matrix", covariance_matrix),
                                                    ("precision_matrix", precision_matrix)) if value is not None]
         if len(given) != 1:
@@ -69,7 +70,7 @@ class Wishart(ExponentialFamily):
         rows = ember.arange(n, dtype=self.df.dtype, device=self.df.device).expand(batch_shape + (-1,))
         return Chi2(df=self.df.unsqueeze(-1) - rows)
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape, _instance=None) -> Any:
         new = self._get_checked_instance(Wishart, _instance)
         batch_shape = ember.Size(batch_shape)
         new._unbroadcasted_scale_tril = self._unbroadcasted_scale_tril.expand(batch_shape + self.event_shape)
@@ -89,15 +90,15 @@ class Wishart(ExponentialFamily):
         return matrix.expand(self._batch_shape + self._event_shape)
 
     @lazy_property
-    def scale_tril(self):
+    def scale_tril(self) -> Any:
         return self._wide(self._unbroadcasted_scale_tril)
 
     @lazy_property
-    def covariance_matrix(self):
+    def covariance_matrix(self) -> Any:
         return self._wide(self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT)
 
     @lazy_property
-    def precision_matrix(self):
+    def precision_matrix(self) -> Any:
         eye = ember.eye(self._event_shape[-1], dtype=self._unbroadcasted_scale_tril.dtype, device=self.df.device)
         root = ember.linalg.solve_triangular(self._unbroadcasted_scale_tril, eye, upper=False)
         return self._wide(root.mT @ root)
@@ -108,12 +109,12 @@ class Wishart(ExponentialFamily):
     mean = property(lambda self: self._by_df(self.df) * self.covariance_matrix)
 
     @property
-    def mode(self):
+    def mode(self) -> Any:
         factor = self.df - self.covariance_matrix.shape[-1] - 1
         return self._by_df(ember.where(factor <= 0, math.nan, factor)) * self.covariance_matrix
 
     @property
-    def variance(self):
+    def variance(self) -> Any:
         v = self.covariance_matrix
         diagonal = v.diagonal(dim1=-2, dim2=-1)
         return self._by_df(self.df) * (v.pow(2) + diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2))
@@ -127,7 +128,7 @@ class Wishart(ExponentialFamily):
         factor = self._unbroadcasted_scale_tril @ noise
         return factor @ factor.mT
 
-    def rsample(self, sample_shape=ember.Size(), max_try_correction=None):
+    def rsample(self, sample_shape=ember.Size(), max_try_correction=None) -> Any:
         """Draws everything twice, and what is then singular again, at most max_try_correction (10) times.
 
         The second draw is PyTorch's, which takes its first for singular where it is not; a seed gives the same numbers.
@@ -151,7 +152,7 @@ class Wishart(ExponentialFamily):
     def _log_det(self):
         return 2 * self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
-    def log_prob(self, value):
+    def log_prob(self, value) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         nu, n = self.df, self._event_shape[-1]
@@ -160,7 +161,7 @@ class Wishart(ExponentialFamily):
         return (-nu * (n * math.log(2) / 2 + self._log_det() / 2) - ember.mvlgamma(nu / 2, p=n)
                 + (nu - n - 1) / 2 * ember.linalg.slogdet(value).logabsdet - solved.diagonal(dim1=-2, dim2=-1).sum(dim=-1) / 2)
 
-    def entropy(self):
+    def entropy(self) -> Any:
         nu, n = self.df, self._event_shape[-1]
         return ((n + 1) * (n * math.log(2) / 2 + self._log_det() / 2) + ember.mvlgamma(nu / 2, p=n)
                 - (nu - n - 1) / 2 * _mvdigamma(nu / 2, p=n) + nu * n / 2)

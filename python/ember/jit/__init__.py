@@ -27,15 +27,17 @@ RecursiveScriptModule = ScriptModule
 
 
 def is_scripting():
+    """Whether this code is being compiled by TorchScript: never, False."""
     return False
 
 
 def is_tracing():
+    """Whether this code is being traced by TorchScript: never, False."""
     return False
 
 
 def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
-    """obj: nothing is compiled."""
+    """The object itself: nothing is compiled, Ember runs Python as it is."""
     return obj
 
 
@@ -49,7 +51,7 @@ def script_if_tracing(fn):
 
 def trace(func, example_inputs=None, optimize=None, check_trace=True, check_inputs=None, check_tolerance=1e-5, strict=True,
           _force_outplace=False, _module_class=None, _compilation_unit=None, example_kwarg_inputs=None, _store_inputs=True):
-    """func: nothing is traced."""
+    """The function or module itself: nothing is traced, Ember runs Python as it is."""
     return func
 
 
@@ -62,11 +64,12 @@ def export(fn):
 
 
 def unused(fn):
+    """The function itself: TorchScript would replace it by an exception."""
     return fn
 
 
 def ignore(drop=False, **kwargs):
-    """The function; a decorator if called with arguments."""
+    """The function itself: TorchScript would leave it to Python. A decorator if called with arguments."""
     return drop if callable(drop) else lambda fn: fn
 
 
@@ -113,6 +116,7 @@ def optimized_execution(should_optimize):
 
 
 def freeze(mod, preserved_attrs=None, optimize_numerics=True):
+    """The module itself: there is no TorchScript to freeze."""
     raise RuntimeError("Freezing expects a ScriptModule as input. Please use torch.jit.script or torch.jit.trace to script "
                        "your 'nn.Module'.")
 

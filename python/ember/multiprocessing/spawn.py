@@ -151,7 +151,9 @@ def start_processes(fn, args=(), nprocs=1, join=True, daemon=False, start_method
 
 
 def spawn(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
-    """start_processes() with the method `spawn`: fn must be importable, args picklable."""
+    """start_processes() with the method `spawn`: fn must be importable, args picklable. join: wait, and raise what a process
+    raised.
+    """
     if start_method != "spawn":
         warnings.warn(f"This method only supports start_method=spawn (got: {start_method}).\nTo use a different "
                       "start_method use:\n\t\t torch.multiprocessing.start_processes(...)", FutureWarning, stacklevel=2)

@@ -8,7 +8,7 @@ from ember.overrides import handle_torch_function, has_torch_function_unary
 __all__ = ["rrelu", "gumbel_softmax"]
 
 
-def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
+def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False) -> "ember.Tensor":
     """leaky_relu with a slope drawn from [lower, upper] for each element; in evaluation with their mean."""
     if has_torch_function_unary(input):
         return handle_torch_function(rrelu, (input,), input, lower=lower, upper=upper, training=training,
@@ -16,7 +16,7 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
     return (ember.rrelu_ if inplace else ember.rrelu)(input, lower, upper, training)
 
 
-def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
+def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1) -> "ember.Tensor":
     """A differentiable draw from the categorical distribution of logits: softmax((logits + Gumbel noise) / tau).
 
     hard: one-hot, with the gradient of the soft draw.

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from typing import Any
 
 import ember
 from ember._C import _nn
@@ -233,7 +234,7 @@ def multi_head_attention_forward(
     dropout_p, out_proj_weight, out_proj_bias, training=True, key_padding_mask=None, need_weights=True, attn_mask=None,
     use_separate_proj_weight=False, q_proj_weight=None, k_proj_weight=None, v_proj_weight=None, static_k=None,
     static_v=None, average_attn_weights=True, is_causal=False,
-):  # fmt: skip
+) -> Any:  # fmt: skip
     """Projections, attention in heads, output projection: what nn.MultiheadAttention runs.
 
     (length, batch, E), or (length, E) unbatched.

@@ -13,15 +13,18 @@ def _check_probability(p):
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
-def dropout(input, p=0.5, training=True, inplace=False):
-    """In training: zeroes elements with probability p and scales the rest by 1 / (1 - p)."""
+def dropout(input, p=0.5, training=True, inplace=False) -> "ember.Tensor":
+    """In training: zeroes each element with probability p and scales the rest by 1 / (1 - p); otherwise input as it is.
+
+    Any shape and floating point dtype. inplace writes input itself. ValueError for a p outside [0, 1].
+    """
     if has_torch_function_unary(input):
         return handle_torch_function(dropout, (input,), input, p=p, training=training, inplace=inplace)
     _check_probability(p)
     return ember.dropout_(input, p, training) if inplace else ember.dropout(input, p, training)
 
 
-def alpha_dropout(input, p=0.5, training=False, inplace=False):
+def alpha_dropout(input, p=0.5, training=False, inplace=False) -> "ember.Tensor":
     """Dropout that keeps mean and variance of a SELU network."""
     if has_torch_function_unary(input):
         return handle_torch_function(alpha_dropout, (input,), input, p=p, training=training, inplace=inplace)
@@ -29,7 +32,7 @@ def alpha_dropout(input, p=0.5, training=False, inplace=False):
     return ember.alpha_dropout_(input, p, training) if inplace else ember.alpha_dropout(input, p, training)
 
 
-def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
+def feature_alpha_dropout(input, p=0.5, training=False, inplace=False) -> "ember.Tensor":
     """alpha_dropout of whole channels."""
     if has_torch_function_unary(input):
         return handle_torch_function(feature_alpha_dropout, (input,), input, p=p, training=training, inplace=inplace)
@@ -42,7 +45,7 @@ def _feature_dropout(input, p, training, inplace):
     return (ember.feature_dropout_ if inplace else ember.feature_dropout)(input, p, training)
 
 
-def dropout1d(input, p=0.5, training=True, inplace=False):
+def dropout1d(input, p=0.5, training=True, inplace=False) -> "ember.Tensor":
     """Dropout of whole channels of (N, C, L) or (C, L)."""
     if has_torch_function_unary(input):
         return handle_torch_function(dropout1d, (input,), input, p=p, training=training, inplace=inplace)
@@ -72,7 +75,7 @@ def _warn_of_dims(name, ndim, dims):
                   stacklevel=3)
 
 
-def dropout2d(input, p=0.5, training=True, inplace=False):
+def dropout2d(input, p=0.5, training=True, inplace=False) -> "ember.Tensor":
     """Dropout of whole channels of (N, C, H, W). Three dims are taken as (N, C, L)."""
     if has_torch_function_unary(input):
         return handle_torch_function(dropout2d, (input,), input, p=p, training=training, inplace=inplace)
@@ -89,7 +92,7 @@ def dropout2d(input, p=0.5, training=True, inplace=False):
     return _feature_dropout(input, p, training, inplace)
 
 
-def dropout3d(input, p=0.5, training=True, inplace=False):
+def dropout3d(input, p=0.5, training=True, inplace=False) -> "ember.Tensor":
     """Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W)."""
     if has_torch_function_unary(input):
         return handle_torch_function(dropout3d, (input,), input, p=p, training=training, inplace=inplace)

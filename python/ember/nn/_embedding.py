@@ -12,8 +12,16 @@ def _renorm(weight, input, max_norm, norm_type):
         ember.embedding_renorm_(weight.detach(), input, max_norm, norm_type)
 
 
-def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
-    """Rows of weight (V, D) at integer indices input (*): (*, D). See nn.Embedding for the options."""
+def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False) -> "ember.Tensor":
+    """Rows of weight (V, D) at integer indices input (*), int64 or int32: a result of (*, D).
+
+    padding_idx: the row that gets no gradient. max_norm: rows that are looked up are first scaled down to this norm, in
+    place. scale_grad_by_freq: gradients are divided by how often a row occurs. IndexError for an index outside [0, V).
+
+    >>> F.embedding(torch.tensor([2, 0]), torch.eye(3))
+    tensor([[0., 0., 1.],
+            [1., 0., 0.]])
+    """
     if has_torch_function_variadic(input, weight):
         return handle_torch_function(embedding, (input, weight), input, weight, padding_idx=padding_idx,
                                      max_norm=max_norm, norm_type=norm_type, scale_grad_by_freq=scale_grad_by_freq,
@@ -51,8 +59,8 @@ def _as_bags(input, offsets, per_sample_weights):
     return input, offsets, per_sample_weights
 
 
-def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode="mean",
-                  sparse=False, per_sample_weights=None, include_last_offset=False, padding_idx=None):
+def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type: float = 2, scale_grad_by_freq=False, mode="mean",
+                  sparse=False, per_sample_weights=None, include_last_offset=False, padding_idx=None) -> "ember.Tensor":
     """Sums, means or maxima of the rows of weight that each bag of indices names.
 
     input (B, N): a bag a row; or (N) with offsets, where each bag starts. padding_idx counts for nothing.

@@ -23,8 +23,12 @@ def _number(size_average, reduce, reduction):
     return _Reduction.get_enum(reduction)
 
 
-def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
-    """target * (log(target) - input). input: log probabilities; target: probabilities, or their logs."""
+def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False) -> "ember.Tensor":
+    """target * (log(target) - input), input being log-probabilities; with log_target exp(target) * (target - input).
+
+    input and target of one shape. reduction: "none", "sum", "mean" over all elements, "batchmean" over the first size,
+    which is the divergence.
+    """
     if has_torch_function_variadic(input, target):
         return handle_torch_function(kl_div, (input, target), input, target, size_average=size_average, reduce=reduce,
                                      reduction=reduction, log_target=log_target)
@@ -42,7 +46,7 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
 
 
 def poisson_nll_loss(input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None,
-                     reduction="mean"):
+                     reduction="mean") -> "ember.Tensor":
     """Minus the log-likelihood of counts target under rate exp(input), or input where log_input is False.
 
     full: with Stirling's approximation of log(target!).
@@ -57,7 +61,7 @@ def poisson_nll_loss(input, target, log_input=True, full=False, size_average=Non
     return ember.poisson_nll_loss(input, target, log_input, full, eps, _Reduction.get_enum(reduction))
 
 
-def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
+def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean") -> "ember.Tensor":
     """Minus the log-likelihood of target under a normal distribution of mean input and variance var, at least eps."""
     if has_torch_function_variadic(input, target, var):
         return handle_torch_function(gaussian_nll_loss, (input, target, var), input, target, var, full=full, eps=eps,
@@ -92,7 +96,7 @@ def _broadcasts_last(input, var):
     return all(b == 1 for _, b in differ) and len(differ) == 1
 
 
-def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean") -> "ember.Tensor":
     """log(1 + exp(-target * input)), target 1 or -1."""
     if has_torch_function_variadic(input, target):
         return handle_torch_function(soft_margin_loss, (input, target), input, target, size_average=size_average,
@@ -100,7 +104,7 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
     return _C._nn.soft_margin_loss(input, target, _number(size_average, reduce, reduction))
 
 
-def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean") -> "ember.Tensor":
     """Hinge of each labelled class against each other one. target: class numbers, up to the first -1 of a row."""
     if has_torch_function_variadic(input, target):
         return handle_torch_function(multilabel_margin_loss, (input, target), input, target, size_average=size_average,
@@ -108,7 +112,7 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     return _C._nn.multilabel_margin_loss(input, target, _number(size_average, reduce, reduction))
 
 
-def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean") -> "ember.Tensor":
     """Binary cross entropy with logits, averaged over classes."""
     if has_torch_function_variadic(input, target, weight):
         return handle_torch_function(multilabel_soft_margin_loss, (input, target, weight), input, target,
@@ -125,7 +129,8 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
     return loss.mean() if reduction == "mean" else loss.sum() if reduction == "sum" else loss
 
 
-def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
+def multi_margin_loss(input, target, p: float = 1, margin=1.0, weight=None, size_average=None, reduce=None,
+                      reduction="mean") -> "ember.Tensor":
     """Sum over other classes of max(0, margin - input[target] + input[class]) ** p, over the number of classes."""
     if has_torch_function_variadic(input, target, weight):
         return handle_torch_function(multi_margin_loss, (input, target, weight), input, target, p=p, margin=margin,
@@ -138,7 +143,7 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     return _C._nn.multi_margin_loss(input, target, p, margin, weight, number)
 
 
-def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
+def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean") -> "ember.Tensor":
     """input where target is 1, max(0, margin - input) where it is -1."""
     if has_torch_function_variadic(input, target):
         return handle_torch_function(hinge_embedding_loss, (input, target), input, target, margin=margin,
@@ -146,7 +151,7 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
     return ember.hinge_embedding_loss(input, target, margin, _number(size_average, reduce, reduction))
 
 
-def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
+def margin_ranking_loss(input1, input2, target, margin: float = 0, size_average=None, reduce=None, reduction="mean") -> "ember.Tensor":
     """max(0, -target * (input1 - input2) + margin)."""
     if has_torch_function_variadic(input1, input2, target):
         return handle_torch_function(margin_ranking_loss, (input1, input2, target), input1, input2, target,
@@ -158,7 +163,7 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
     return ember.margin_ranking_loss(input1, input2, target, margin, number)
 
 
-def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
+def cosine_embedding_loss(input1, input2, target, margin: float = 0, size_average=None, reduce=None, reduction="mean") -> "ember.Tensor":
     """1 - cosine where target is 1, max(0, cosine - margin) where it is -1."""
     if has_torch_function_variadic(input1, input2, target):
         return handle_torch_function(cosine_embedding_loss, (input1, input2, target), input1, input2, target,
@@ -166,8 +171,8 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
     return ember.cosine_embedding_loss(input1, input2, target, margin, _number(size_average, reduce, reduction))
 
 
-def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None,
-                        reduce=None, reduction="mean"):
+def triplet_margin_loss(anchor, positive, negative, margin=1.0, p: float = 2, eps=1e-6, swap=False, size_average=None,
+                        reduce=None, reduction="mean") -> "ember.Tensor":
     """max(0, distance to positive - distance to negative + margin). swap: the nearer of anchor and positive counts."""
     if has_torch_function_variadic(anchor, positive, negative):
         return handle_torch_function(triplet_margin_loss, (anchor, positive, negative), anchor, positive, negative,
@@ -180,7 +185,7 @@ def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, s
 
 
 def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False,
-                                      reduction="mean"):
+                                      reduction="mean") -> "ember.Tensor":
     """triplet_margin_loss with a distance of one's own (default: pairwise_distance)."""
     if has_torch_function_variadic(anchor, positive, negative):
         return handle_torch_function(triplet_margin_with_distance_loss, (anchor, positive, negative), anchor, positive,
@@ -202,7 +207,7 @@ def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_fu
     return loss.mean() if reduction == "mean" else loss.sum() if reduction == "sum" else loss
 
 
-def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
+def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False) -> "ember.Tensor":
     """Minus the log-probability of targets over all alignments with log_probs (T, N, C) or (T, C).
 
     targets: (N, S), or all of them in a row; blank: the class that stands for nothing.

@@ -3,7 +3,7 @@
 import ember
 
 
-def vector_norm(t, p=2.0, dim=None, keepdim=False):
+def vector_norm(t, p=2.0, dim=None, keepdim=False) -> "ember.Tensor":
     """The p-norm of t over dim (all dimensions: 0-dim result). Its gradient at zero is zero."""
     inf = float("inf")
     if dim is None:

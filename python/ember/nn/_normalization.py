@@ -17,7 +17,7 @@ def _verify_batch_size(size):
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {size}")
 
 
-def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
+def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5) -> "ember.Tensor":
     """input (N, C, *) with each channel's mean 0 and variance 1, then times weight plus bias.
 
     training: the statistics are the batch's, and move running_mean and running_var by momentum. Else the running ones.
@@ -42,7 +42,7 @@ def _verify_spatial_size(size):
 
 
 def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True,
-                  momentum=0.1, eps=1e-5):
+                  momentum=0.1, eps=1e-5) -> "ember.Tensor":
     """batch_norm with statistics of each sample's own channels."""
     if has_torch_function_variadic(input, running_mean, running_var, weight, bias):
         return handle_torch_function(instance_norm, (input, running_mean, running_var, weight, bias), input,
@@ -53,22 +53,29 @@ def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=
     return ember.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, False)
 
 
-def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
-    """input with mean 0 and variance 1 over its last dimensions, which are normalized_shape."""
+def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5) -> "ember.Tensor":
+    """(input - mean) / sqrt(variance + eps) * weight + bias over the last dimensions, whose sizes are normalized_shape.
+
+    input: (*, *normalized_shape), floating point; weight and bias: normalized_shape. Result as input. RuntimeError for
+    sizes that do not fit.
+
+    >>> F.layer_norm(torch.tensor([1.0, 3.0]), (2,))
+    tensor([-1.0000,  1.0000])
+    """
     if has_torch_function_variadic(input, weight, bias):
         return handle_torch_function(layer_norm, (input, weight, bias), input, normalized_shape, weight=weight,
                                      bias=bias, eps=eps)
     return ember.layer_norm(input, normalized_shape, weight, bias, eps, False)
 
 
-def rms_norm(input, normalized_shape, weight=None, eps=None):
+def rms_norm(input, normalized_shape, weight=None, eps=None) -> "ember.Tensor":
     """input over its root mean square along the last dimensions, which are normalized_shape."""
     if has_torch_function_variadic(input, weight):
         return handle_torch_function(rms_norm, (input, weight), input, normalized_shape, weight=weight, eps=eps)
     return ember.rms_norm(input, normalized_shape, weight, eps)
 
 
-def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
+def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5) -> "ember.Tensor":
     """input (N, C, *) with mean 0 and variance 1 over each sample's groups of channels."""
     if has_torch_function_variadic(input, weight, bias):
         return handle_torch_function(group_norm, (input, weight, bias), input, num_groups, weight=weight, bias=bias,
@@ -79,7 +86,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     return ember.group_norm(input, num_groups, weight, bias, eps, False)
 
 
-def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
+def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0) -> "ember.Tensor":
     """input over (k + alpha * mean square of `size` neighbouring channels) ** beta."""
     if has_torch_function_unary(input):
         return handle_torch_function(local_response_norm, (input,), input, size, alpha=alpha, beta=beta, k=k)

@@ -1,5 +1,7 @@
 """Pooling of torch.nn.functional, which re-exports what stands here."""
 
+from typing import Any
+
 import ember
 from ember import _C
 from ember.overrides import handle_torch_function, has_torch_function_unary, has_torch_function_variadic
@@ -88,14 +90,14 @@ for _n in (1, 2, 3):
     _make_adaptive_max_pool(_n)
 
 
-def adaptive_avg_pool2d(input, output_size):
+def adaptive_avg_pool2d(input, output_size) -> "ember.Tensor":
     """The mean of output_size windows that share out the last two dims among them."""
     if has_torch_function_unary(input):
         return handle_torch_function(adaptive_avg_pool2d, (input,), input, output_size)
     return _nn.adaptive_avg_pool2d(input, _list_with_default(output_size, input.size()))
 
 
-def adaptive_avg_pool3d(input, output_size):
+def adaptive_avg_pool3d(input, output_size) -> "ember.Tensor":
     """The mean of output_size windows that share out the last three dims among them."""
     if has_torch_function_unary(input):
         return handle_torch_function(adaptive_avg_pool3d, (input,), input, output_size)
@@ -136,7 +138,7 @@ def _unpool(n, input, indices, kernel_size, stride, padding, output_size):
     return _nn.max_unpool3d(input, indices, size, stride, padding)
 
 
-def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+def max_unpool1d(input, indices, kernel_size, stride=None, padding: Any = 0, output_size=None) -> "ember.Tensor":
     """The inverse of max_pool1d, zero where there was no maximum."""
     if has_torch_function_unary(input):
         return handle_torch_function(max_unpool1d, (input,), input, indices, kernel_size, stride=stride,
@@ -144,7 +146,7 @@ def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_siz
     return _unpool(1, input, indices, kernel_size, stride, padding, output_size)
 
 
-def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+def max_unpool2d(input, indices, kernel_size, stride=None, padding: Any = 0, output_size=None) -> "ember.Tensor":
     """The inverse of max_pool2d, zero where there was no maximum."""
     if has_torch_function_unary(input):
         return handle_torch_function(max_unpool2d, (input,), input, indices, kernel_size, stride=stride,
@@ -152,7 +154,7 @@ def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_siz
     return _unpool(2, input, indices, kernel_size, stride, padding, output_size)
 
 
-def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+def max_unpool3d(input, indices, kernel_size, stride=None, padding: Any = 0, output_size=None) -> "ember.Tensor":
     """The inverse of max_pool3d, zero where there was no maximum."""
     if has_torch_function_unary(input):
         return handle_torch_function(max_unpool3d, (input,), input, indices, kernel_size, stride=stride,
@@ -177,7 +179,7 @@ def _lp_pool(n, input, norm_type, kernel_size, stride, ceil_mode):
     return _root(pooled, norm_type, count)
 
 
-def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False) -> "ember.Tensor":
     """The p-norm of each window; nothing where its sum of powers is negative."""
     if has_torch_function_unary(input):
         return handle_torch_function(lp_pool1d, (input,), input, norm_type, kernel_size, stride=stride,
@@ -185,7 +187,7 @@ def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
     return _lp_pool(1, input, norm_type, kernel_size, stride, ceil_mode)
 
 
-def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False) -> "ember.Tensor":
     """The p-norm of each window of two dims."""
     if has_torch_function_unary(input):
         return handle_torch_function(lp_pool2d, (input,), input, norm_type, kernel_size, stride=stride,
@@ -193,7 +195,7 @@ def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
     return _lp_pool(2, input, norm_type, kernel_size, stride, ceil_mode)
 
 
-def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False) -> "ember.Tensor":
     """The p-norm of each window of three dims."""
     if has_torch_function_unary(input):
         return handle_torch_function(lp_pool3d, (input,), input, norm_type, kernel_size, stride=stride,

@@ -1,11 +1,12 @@
 """The reduction argument of losses, and the two flags that it replaced."""
 
 import warnings
+from typing import Any
 
 _ENUM = {"none": 0, "mean": 1, "sum": 2}
 
 
-def get_enum(reduction):
+def get_enum(reduction) -> Any:
     """The number that the loss operators take for a reduction's name."""
     if reduction == "elementwise_mean":
         warnings.warn("reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.",
@@ -16,7 +17,7 @@ def get_enum(reduction):
     return _ENUM[reduction]
 
 
-def legacy_get_string(size_average, reduce, emit_warning=True):
+def legacy_get_string(size_average, reduce, emit_warning=True) -> Any:
     """The reduction that the deprecated size_average and reduce flags (None: True) ask for."""
     size_average = True if size_average is None else size_average
     reduce = True if reduce is None else reduce
@@ -27,5 +28,5 @@ def legacy_get_string(size_average, reduce, emit_warning=True):
     return name
 
 
-def legacy_get_enum(size_average, reduce, emit_warning=True):
+def legacy_get_enum(size_average, reduce, emit_warning=True) -> Any:
     return get_enum(legacy_get_string(size_average, reduce, emit_warning))

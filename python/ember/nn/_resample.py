@@ -1,5 +1,7 @@
 """Interpolation, grids, folding and shuffling of torch.nn.functional, which re-exports what stands here."""
 
+from typing import Any
+
 import warnings
 
 import ember
@@ -61,9 +63,19 @@ def _target(input, size, scale_factor):
 
 
 def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None,
-                antialias=False):
-    """input (N, C, ...) resampled to a size, or by a factor. recompute_scale_factor: take the factor from the rounded
-    size; antialias: widen the filter when shrinking."""
+                antialias=False) -> "ember.Tensor":
+    """input (N, C, ...) with one to three dimensions of space, resampled to `size`, or to floor(size * scale_factor); exactly
+    one of both is given, ValueError otherwise.
+
+    mode: "nearest", "nearest-exact", "linear" (3-d input), "bilinear", "bicubic", "lanczos" (4-d), "trilinear" (5-d),
+    "area" (means). align_corners: whether the corner elements of both grids lie on each other; for the linear and cubic
+    modes alone, ValueError otherwise. recompute_scale_factor: take the factor from the rounded size. antialias: widen the
+    filter when shrinking, for bilinear, bicubic and lanczos. floating point; nearest takes uint8 too. Differentiable in
+    input.
+
+    >>> F.interpolate(torch.tensor([[[1.0, 3.0]]]), size=4, mode="linear", align_corners=True)
+    tensor([[[1.0000, 1.6667, 2.3333, 3.0000]]])
+    """
     if has_torch_function_unary(input):
         return handle_torch_function(interpolate, (input,), input, size=size, scale_factor=scale_factor, mode=mode,
                                      align_corners=align_corners, recompute_scale_factor=recompute_scale_factor,
@@ -100,20 +112,20 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
                               f"{_MODES} (got {mode})")
 
 
-def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
+def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None) -> "ember.Tensor":
     """Deprecated in favour of interpolate."""
     warnings.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
-def upsample_nearest(input, size=None, scale_factor=None):
+def upsample_nearest(input, size=None, scale_factor=None) -> "ember.Tensor":
     """Deprecated in favour of interpolate."""
     warnings.warn("`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.",
                   stacklevel=2)
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
-def upsample_bilinear(input, size=None, scale_factor=None):
+def upsample_bilinear(input, size=None, scale_factor=None) -> "ember.Tensor":
     """Deprecated in favour of interpolate with align_corners=True."""
     warnings.warn("`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.",
                   stacklevel=2)
@@ -128,7 +140,7 @@ _CHANGED = ("Default grid_sample and affine_grid behavior has changed to align_c
             "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.")
 
 
-def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
+def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None) -> "ember.Tensor":
     """input (N, C, H, W) at the points of grid (N, h, w, 2), x before y, -1 to 1; volumes alike."""
     if has_torch_function_variadic(input, grid):
         return handle_torch_function(grid_sample, (input, grid), input, grid, mode=mode, padding_mode=padding_mode,
@@ -145,7 +157,7 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     return ember.grid_sampler(input, grid, _GRID_MODES[mode], _GRID_PADDING[padding_mode], align_corners)
 
 
-def affine_grid(theta, size, align_corners=None):
+def affine_grid(theta, size, align_corners=None) -> "ember.Tensor":
     """The grid for grid_sample that a batch of affine matrices theta, (N, 2, 3) or (N, 3, 4), makes of size."""
     if has_torch_function_unary(theta):
         return handle_torch_function(affine_grid, (theta,), theta, size, align_corners=align_corners)
@@ -173,7 +185,7 @@ def affine_grid(theta, size, align_corners=None):
 # ---- folding -------------------------------------------------------------------------------------------------
 
 
-def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
+def unfold(input, kernel_size, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> "ember.Tensor":
     """Blocks of (N, C, H, W) as columns (N, C * kernel area, blocks)."""
     if has_torch_function_unary(input):
         return handle_torch_function(unfold, (input,), input, kernel_size, dilation=dilation, padding=padding,
@@ -181,7 +193,7 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
     return _nn.im2col(input, _ints(kernel_size, 2), _ints(dilation, 2), _ints(padding, 2), _ints(stride, 2))
 
 
-def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
+def fold(input, output_size, kernel_size, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> "ember.Tensor":
     """Columns back to blocks of (N, C, *output_size), added up where blocks overlap."""
     if has_torch_function_unary(input):
         return handle_torch_function(fold, (input,), input, output_size, kernel_size, dilation=dilation,

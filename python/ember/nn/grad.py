@@ -1,5 +1,7 @@
 """The gradients of convolutions as functions of their own."""
 
+from typing import Any
+
 import ember
 from .modules.utils import _pair, _single, _triple
 
@@ -17,31 +19,31 @@ def _gradient(which, spread, input, weight, grad_output, stride, padding, dilati
                                                spread(dilation), False, [0], groups, (which == 0, which == 1, False))[which]
 
 
-def conv1d_input(input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1):
+def conv1d_input(input_size, weight, grad_output, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups=1) -> Any:
     """The gradient of conv1d(input, weight, ...) with respect to an input of input_size."""
     return _gradient(0, _single, input_size, weight, grad_output, stride, padding, dilation, groups)
 
 
-def conv1d_weight(input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1):
+def conv1d_weight(input, weight_size, grad_output, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups=1) -> Any:
     """The gradient of conv1d(input, weight, ...) with respect to a weight of weight_size."""
     return _gradient(1, _single, input, weight_size, grad_output, stride, padding, dilation, groups)
 
 
-def conv2d_input(input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1):
+def conv2d_input(input_size, weight, grad_output, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups=1) -> Any:
     """The gradient of conv2d(input, weight, ...) with respect to an input of input_size."""
     return _gradient(0, _pair, input_size, weight, grad_output, stride, padding, dilation, groups)
 
 
-def conv2d_weight(input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1):
+def conv2d_weight(input, weight_size, grad_output, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups=1) -> Any:
     """The gradient of conv2d(input, weight, ...) with respect to a weight of weight_size."""
     return _gradient(1, _pair, input, weight_size, grad_output, stride, padding, dilation, groups)
 
 
-def conv3d_input(input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1):
+def conv3d_input(input_size, weight, grad_output, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups=1) -> Any:
     """The gradient of conv3d(input, weight, ...) with respect to an input of input_size."""
     return _gradient(0, _triple, input_size, weight, grad_output, stride, padding, dilation, groups)
 
 
-def conv3d_weight(input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1):
+def conv3d_weight(input, weight_size, grad_output, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups=1) -> Any:
     """The gradient of conv3d(input, weight, ...) with respect to a weight of weight_size."""
     return _gradient(1, _triple, input, weight_size, grad_output, stride, padding, dilation, groups)

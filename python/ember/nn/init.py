@@ -14,7 +14,7 @@ _UNIT_GAIN = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_
               "sigmoid")
 
 
-def calculate_gain(nonlinearity, param=None):
+def calculate_gain(nonlinearity, param=None) -> float:
     """The factor that keeps a signal's deviation through a nonlinearity. param: the slope of leaky_relu."""
     if nonlinearity in _UNIT_GAIN:
         return 1
@@ -35,24 +35,28 @@ def calculate_gain(nonlinearity, param=None):
     raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
 
 
-def uniform_(tensor, a=0.0, b=1.0, generator=None):
-    """Uniform in [a, b)."""
+def uniform_(tensor, a=0.0, b=1.0, generator=None) -> "ember.Tensor":
+    """Draws from the uniform distribution on [a, b). Writes the tensor in place, without recording, and returns it."""
     if has_torch_function_variadic(tensor):
         return handle_torch_function(uniform_, (tensor,), tensor=tensor, a=a, b=b, generator=generator)
     with ember.no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
-def normal_(tensor, mean=0.0, std=1.0, generator=None):
-    """Normal with this mean and deviation."""
+def normal_(tensor, mean=0.0, std=1.0, generator=None) -> "ember.Tensor":
+    """Draws from the normal distribution with this mean and standard deviation. Writes the tensor in place, without recording,
+    and returns it.
+    """
     if has_torch_function_variadic(tensor):
         return handle_torch_function(normal_, (tensor,), tensor=tensor, mean=mean, std=std, generator=generator)
     with ember.no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
 
-def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
-    """Normal, cut off outside [a, b]."""
+def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None) -> "ember.Tensor":
+    """Draws from the normal distribution with this mean and standard deviation, cut off outside [a, b]. Writes the tensor in
+    place, without recording, and returns it.
+    """
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn("mean is more than 2 std from [a, b] in nn.init.trunc_normal_. "
                       "The distribution of values may be incorrect.", stacklevel=2)
@@ -76,7 +80,7 @@ def _trunc_normal_by_quantiles(tensor, mean, std, a, b, generator):
     return tensor.mul_(std * math.sqrt(2.0)).add_(mean).clamp_(min=a, max=b)
 
 
-def orthogonal_(tensor, gain=1, generator=None):
+def orthogonal_(tensor, gain: float = 1, generator=None) -> "ember.Tensor":
     """Orthonormal rows or columns (A. M. Saxe and others, "Exact solutions to the nonlinear dynamics of learning", 2013)."""
     if tensor.ndimension() < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
@@ -91,7 +95,7 @@ def orthogonal_(tensor, gain=1, generator=None):
         return tensor.mul_(gain)
 
 
-def dirac_(tensor, groups=1):
+def dirac_(tensor, groups=1) -> "ember.Tensor":
     """Convolution weights that pass their input on: ones at the kernels' middles, for as many channels as there are."""
     dimensions = tensor.ndimension()
     if dimensions not in (3, 4, 5):
@@ -108,25 +112,25 @@ def dirac_(tensor, groups=1):
     return tensor
 
 
-def constant_(tensor, val):
-    """All elements val."""
+def constant_(tensor, val) -> "ember.Tensor":
+    """Every element becomes val. Writes the tensor in place, without recording, and returns it."""
     if has_torch_function_variadic(tensor):
         return handle_torch_function(constant_, (tensor,), tensor=tensor, val=val)
     with ember.no_grad():
         return tensor.fill_(val)
 
 
-def ones_(tensor):
-    """All ones."""
+def ones_(tensor) -> "ember.Tensor":
+    """Every element becomes 1. Writes the tensor in place, without recording, and returns it."""
     return constant_(tensor, 1.0)
 
 
-def zeros_(tensor):
-    """All zeros."""
+def zeros_(tensor) -> "ember.Tensor":
+    """Every element becomes 0. Writes the tensor in place, without recording, and returns it."""
     return constant_(tensor, 0.0)
 
 
-def eye_(tensor):
+def eye_(tensor) -> "ember.Tensor":
     """A matrix with ones on its diagonal. tensor: 2 dimensions."""
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
@@ -150,8 +154,10 @@ def _calculate_correct_fan(tensor, mode):
     return _calculate_fan_in_and_fan_out(tensor)[valid_modes.index(mode)]
 
 
-def xavier_uniform_(tensor, gain=1.0, generator=None):
-    """Uniform, bound gain * sqrt(6 / (fan_in + fan_out))."""
+def xavier_uniform_(tensor, gain=1.0, generator=None) -> "ember.Tensor":
+    """Draws from the uniform distribution on [-x, x], x = gain * sqrt(6 / (fan_in + fan_out)). Writes the tensor in place,
+    without recording, and returns it.
+    """
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     std = gain * math.sqrt(2.0 / float(fan_in + fan_out))
     bound = math.sqrt(3.0) * std
@@ -159,8 +165,10 @@ def xavier_uniform_(tensor, gain=1.0, generator=None):
         return tensor.uniform_(-bound, bound, generator=generator)
 
 
-def xavier_normal_(tensor, gain=1.0, generator=None):
-    """Normal, deviation gain * sqrt(2 / (fan_in + fan_out))."""
+def xavier_normal_(tensor, gain=1.0, generator=None) -> "ember.Tensor":
+    """Draws from the normal distribution with deviation gain * sqrt(2 / (fan_in + fan_out)). Writes the tensor in place,
+    without recording, and returns it.
+    """
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     std = gain * math.sqrt(2.0 / float(fan_in + fan_out))
     with ember.no_grad():
@@ -171,8 +179,13 @@ def _kaiming_std(tensor, a, mode, nonlinearity):
     return calculate_gain(nonlinearity, a) / math.sqrt(_calculate_correct_fan(tensor, mode))
 
 
-def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
-    """Uniform, bound gain(nonlinearity, a) * sqrt(3 / fan)."""
+def kaiming_uniform_(tensor, a: float = 0, mode="fan_in", nonlinearity="leaky_relu", generator=None) -> "ember.Tensor":
+    """Draws from the uniform distribution on [-x, x], x = gain * sqrt(3 / fan). Writes the tensor in place, without recording,
+    and returns it.
+
+    mode: "fan_in" or "fan_out". nonlinearity, a: what the gain is for (calculate_gain). ValueError for fewer than two
+    dimensions.
+    """
     if has_torch_function_variadic(tensor):
         return handle_torch_function(kaiming_uniform_, (tensor,), tensor=tensor, a=a, mode=mode,
                                      nonlinearity=nonlinearity, generator=generator)
@@ -184,8 +197,13 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gene
         return tensor.uniform_(-bound, bound, generator=generator)
 
 
-def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
-    """Normal, deviation gain(nonlinearity, a) / sqrt(fan)."""
+def kaiming_normal_(tensor, a: float = 0, mode="fan_in", nonlinearity="leaky_relu", generator=None) -> "ember.Tensor":
+    """Draws from the normal distribution with deviation gain / sqrt(fan). Writes the tensor in place, without recording, and
+    returns it.
+
+    mode: "fan_in" or "fan_out". nonlinearity, a: what the gain is for (calculate_gain). ValueError for fewer than two
+    dimensions.
+    """
     if 0 in tensor.shape:
         warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=2)
         return tensor
@@ -194,7 +212,7 @@ def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gener
         return tensor.normal_(0, std, generator=generator)
 
 
-def sparse_(tensor, sparsity, std=0.01, generator=None):
+def sparse_(tensor, sparsity, std=0.01, generator=None) -> "ember.Tensor":
     """Normal, with a fraction `sparsity` of each column zero. tensor: 2 dimensions."""
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")

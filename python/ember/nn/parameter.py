@@ -1,6 +1,7 @@
 """Parameter and Buffer: tensors that a Module registers when they are assigned to it."""
 
 from collections import OrderedDict
+from typing import Any
 
 import ember
 from ember import _C
@@ -12,7 +13,7 @@ __all__ = ["Parameter", "UninitializedParameter", "is_lazy", "Buffer", "Uninitia
 class _ParameterMeta(type(ember.Tensor)):
     """isinstance(x, Parameter) also holds for a tensor subclass instance that carries `_is_param`."""
 
-    def __instancecheck__(self, instance):
+    def __instancecheck__(self, instance) -> Any:
         if type.__instancecheck__(self, instance):
             return True
         return self is Parameter and isinstance(instance, ember.Tensor) and getattr(instance, "_is_param", False)
@@ -24,7 +25,7 @@ class Parameter(ember.Tensor, metaclass=_ParameterMeta):
     Requires grad by default. Assigned to a module it joins parameters(); it dispatches as a plain tensor.
     """
 
-    def __new__(cls, data=None, requires_grad=True):
+    def __new__(cls, data=None, requires_grad=True) -> "Parameter":
         if data is None:
             data = ember.empty(0)
         if type(data) is ember.Tensor or type(data) is Parameter:
@@ -40,17 +41,17 @@ class Parameter(ember.Tensor, metaclass=_ParameterMeta):
         t._is_param = True
         return t
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo) -> Any:
         done = memo.get(id(self))
         if done is None:
             copy = self.data.clone(memory_format=ember.preserve_format)
             done = memo[id(self)] = type(self)(copy, self.requires_grad)
         return done
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "Parameter containing:\n" + super().__repr__()
 
-    def __reduce_ex__(self, proto):
+    def __reduce_ex__(self, proto) -> Any:
         # The functions live in ember._utils, under the names that PyTorch's checkpoints use.
         from ember import _utils
         hooks = OrderedDict()
@@ -63,7 +64,7 @@ class Parameter(ember.Tensor, metaclass=_ParameterMeta):
 
 
 class _BufferMeta(type(ember.Tensor)):
-    def __instancecheck__(self, instance):
+    def __instancecheck__(self, instance) -> Any:
         if type.__instancecheck__(self, instance):
             return True
         return self is Buffer and isinstance(instance, ember.Tensor) and getattr(instance, "_is_buffer", False)
@@ -75,7 +76,7 @@ class Buffer(ember.Tensor, metaclass=_BufferMeta):
     Returns the data itself, marked: there is no Buffer object at run time.
     """
 
-    def __new__(cls, data=None, *, persistent=True):
+    def __new__(cls, data=None, *, persistent=True) -> "Buffer":
         if data is None:
             data = ember.empty(0)
         t = data.detach().requires_grad_(data.requires_grad)
@@ -97,30 +98,30 @@ class UninitializedTensorMixin:
                         ember.Tensor.char, ember.Tensor.short, ember.Tensor.int, ember.Tensor.long,
                         ember.Tensor.cuda, ember.Tensor.cpu, ember.Tensor.to, ember.Tensor.get_device]
 
-    def materialize(self, shape, device=None, dtype=None):
+    def materialize(self, shape, device=None, dtype=None) -> None:
         """Become an ordinary parameter or buffer of this shape, with undefined values."""
         self.data = ember.empty(shape, device=self.data.device if device is None else device,
                                 dtype=self.data.dtype if dtype is None else dtype)
         self.__class__ = self.cls_to_become
 
     @property
-    def shape(self):
+    def shape(self) -> Any:
         raise RuntimeError("Can't access the shape of an uninitialized parameter or buffer. This error usually happens "
                            "in `load_state_dict` when trying to load an uninitialized parameter into an initialized "
                            "one. Call `forward` to initialize the parameters before accessing their attributes.")
 
-    def share_memory_(self):
+    def share_memory_(self) -> Any:
         raise RuntimeError("Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize "
                            "the parameters before calling `module.share_memory()`.")
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<{self.__class__.__name__}>"
 
-    def __reduce_ex__(self, proto):
+    def __reduce_ex__(self, proto) -> Any:
         return self.__class__, (self.requires_grad,)
 
     @classmethod
-    def __torch_function__(cls, func, types, args=(), kwargs=None):
+    def __torch_function__(cls, func, types, args=(), kwargs=None) -> Any:
         # What needs no shape passes, and so do the getters of properties.
         if func in cls._allowed_methods or func.__class__.__name__ == "method-wrapper":
             return super().__torch_function__(func, types, args, {} if kwargs is None else kwargs)
@@ -130,20 +131,22 @@ class UninitializedTensorMixin:
                          "calling torch functions")
 
 
-def is_lazy(param):
+def is_lazy(param) -> bool:
     """Whether it is an UninitializedParameter or UninitializedBuffer."""
     return isinstance(param, UninitializedTensorMixin)
 
 
 class UninitializedParameter(UninitializedTensorMixin, Parameter):
-    """A Parameter whose shape comes later: materialize(shape)."""
+    """A Parameter whose shape comes later: materialize(shape) gives it memory. Reading it before is a ValueError or
+    RuntimeError.
+    """
 
     cls_to_become = Parameter
 
     def __new__(cls, requires_grad=True, device=None, dtype=None):
         return ember.Tensor._make_subclass(cls, ember.empty(0, device=device, dtype=dtype), requires_grad)
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo) -> Any:
         if id(self) not in memo:
             memo[id(self)] = type(self)(self.requires_grad, self.data.device, self.data.dtype)
         return memo[id(self)]

@@ -3,6 +3,8 @@
 The steps of SGD, Adam and AdamW are one operator call a parameter group; the others are written with plain operators.
 """
 
+from typing import Any
+
 from . import adadelta, adafactor, adagrad, adam, adamax, adamw, asgd, lbfgs, muon, nadam, optimizer, radam, rmsprop, rprop, sgd
 from .adadelta import Adadelta
 from .adafactor import Adafactor
@@ -24,7 +26,7 @@ __all__ = ["Optimizer", "SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta"
            "Rprop", "Adafactor", "Muon", "LBFGS", "lr_scheduler", "swa_utils"]
 
 
-def __getattr__(name):
+def __getattr__(name) -> Any:
     if name in ("lr_scheduler", "swa_utils"):
         import importlib
         return importlib.import_module("." + name, __name__)

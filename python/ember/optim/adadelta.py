@@ -8,8 +8,8 @@ __all__ = ["Adadelta"]
 class Adadelta(EachParameter):
     """Steps sized by the ratio of running means: of squared steps, of squared gradients. State: step, square_avg, acc_delta."""
 
-    def __init__(self, params, lr=1.0, rho=0.9, eps=1e-6, weight_decay=0, foreach=None, *, capturable=False,
-                 maximize=False, differentiable=False):
+    def __init__(self, params, lr=1.0, rho=0.9, eps=1e-6, weight_decay: float = 0, foreach=None, *, capturable=False,
+                 maximize=False, differentiable=False) -> None:
         _check_lr(lr)
         if not 0.0 <= rho <= 1.0:
             raise ValueError(f"Invalid rho value: {rho}")

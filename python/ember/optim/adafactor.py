@@ -13,7 +13,7 @@ class Adafactor(EachParameter):
     _options = {"foreach": None}
 
     def __init__(self, params, lr=1e-2, beta2_decay=-0.8, eps=(None, 1e-3), d=1.0, weight_decay=0.0, *, foreach=None,
-                 maximize=False):
+                 maximize=False) -> None:
         if isinstance(lr, ember.Tensor) and lr.numel() != 1:
             raise ValueError("Tensor lr must be 1-element")
         if not 0.0 <= lr:

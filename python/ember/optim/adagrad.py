@@ -11,8 +11,8 @@ class Adagrad(EachParameter):
 
     _options = {"foreach": None, "maximize": False, "differentiable": False, "fused": None}
 
-    def __init__(self, params, lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10,
-                 foreach=None, *, maximize=False, differentiable=False, fused=None):
+    def __init__(self, params, lr=1e-2, lr_decay: float = 0, weight_decay: float = 0, initial_accumulator_value: float = 0, eps=1e-10,
+                 foreach=None, *, maximize=False, differentiable=False, fused=None) -> None:
         _check_lr(lr)
         _check_at_least_zero(lr_decay=lr_decay, weight_decay=weight_decay,
                              initial_accumulator_value=initial_accumulator_value, epsilon=eps)
@@ -34,7 +34,7 @@ class Adagrad(EachParameter):
         value = complex(value, value) if p.is_complex() else value
         return {"step": _new_step(), "sum": ember.full_like(p, value, memory_format=ember.preserve_format)}
 
-    def share_memory(self):
+    def share_memory(self) -> None:
         """Put the state where other processes see it."""
         for group in self.param_groups:
             for p in group["params"]:

@@ -1,5 +1,7 @@
 """Adam, and what AdamW shares with it."""
 
+from typing import Any
+
 import ember
 from .optimizer import (Optimizer, _by_kind, _check_at_least_zero, _check_betas, _check_lr, _new_step, _real,
                         _restore_steps, _to_scalar, _use_grad_for_differentiable)
@@ -23,8 +25,8 @@ class Adam(Optimizer):
     parameters of a group.
     """
 
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False, *, foreach=None,
-                 maximize=False, capturable=False, differentiable=False, fused=None, decoupled_weight_decay=False):
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay: float = 0, amsgrad=False, *, foreach=None,
+                 maximize=False, capturable=False, differentiable=False, fused=None, decoupled_weight_decay=False) -> None:
         _check_tensor_option("lr", lr, capturable, foreach)
         _check_lr(lr)
         _check_at_least_zero(epsilon=eps)
@@ -44,7 +46,7 @@ class Adam(Optimizer):
             if foreach:
                 raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
 
-    def __setstate__(self, state):
+    def __setstate__(self, state) -> None:
         super().__setstate__(state)
         for group in self.param_groups:
             group.setdefault("amsgrad", False)
@@ -57,7 +59,7 @@ class Adam(Optimizer):
             _restore_steps(self, group)
 
     @_use_grad_for_differentiable
-    def step(self, closure=None):
+    def step(self, closure=None) -> Any:
         """Update every parameter that has a gradient. Returns closure()'s loss, or None."""
         loss = None
         if closure is not None:

@@ -9,8 +9,8 @@ __all__ = ["Adamax"]
 class Adamax(EachParameter):
     """Adam with a decaying maximum of |g| for the second moment. State: step, exp_avg, exp_inf."""
 
-    def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, foreach=None, *, maximize=False,
-                 differentiable=False, capturable=False):
+    def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay: float = 0, foreach=None, *, maximize=False,
+                 differentiable=False, capturable=False) -> None:
         _check_lr(lr)
         _check_at_least_zero(epsilon=eps)
         _check_betas(betas)

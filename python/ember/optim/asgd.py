@@ -9,15 +9,15 @@ __all__ = ["ASGD"]
 class ASGD(EachParameter):
     """SGD with a decaying rate, and in `ax` the mean of the parameters since step t0. State: step, eta, mu, ax."""
 
-    def __init__(self, params, lr=1e-2, lambd=1e-4, alpha=0.75, t0=1e6, weight_decay=0, foreach=None, maximize=False,
-                 differentiable=False, capturable=False):
+    def __init__(self, params, lr=1e-2, lambd=1e-4, alpha=0.75, t0=1e6, weight_decay: float = 0, foreach=None, maximize=False,
+                 differentiable=False, capturable=False) -> None:
         _check_lr(lr)
         _check_at_least_zero(weight_decay=weight_decay)
         super().__init__(params, {
             "lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay, "foreach": foreach,
             "maximize": maximize, "differentiable": differentiable, "capturable": capturable})
 
-    def __setstate__(self, state):
+    def __setstate__(self, state) -> None:
         super().__setstate__(state)
         for group in self.param_groups:
             for p in group["params"]:

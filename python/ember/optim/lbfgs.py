@@ -1,5 +1,7 @@
 """L-BFGS, with a line search by the strong Wolfe conditions (J. Nocedal and S. J. Wright, "Numerical optimization", 2006)."""
 
+from typing import Any
+
 import ember
 from .optimizer import Optimizer, _to_scalar
 
@@ -24,17 +26,17 @@ def _cubic_minimum(x1, f1, g1, x2, f2, g2, bounds=None):
 class _Search:
     """A line search along a direction: brackets a step that satisfies the strong Wolfe conditions, then narrows it."""
 
-    def __init__(self, evaluate, f, slope, c1=1e-4, c2=0.9, tolerance=1e-9, most=25):
+    def __init__(self, evaluate, f, slope, c1=1e-4, c2=0.9, tolerance=1e-9, most=25) -> None:
         self.evaluate, self.f, self.slope = evaluate, f, slope  # evaluate(t) -> (f, gradient, slope) at step t
         self.c1, self.c2, self.tolerance, self.most = c1, c2, tolerance, most
 
-    def too_high(self, t, f):
+    def too_high(self, t, f) -> bool:
         return f > self.f + self.c1 * t * self.slope
 
-    def flat(self, slope):
+    def flat(self, slope) -> bool:
         return abs(slope) <= -self.c2 * self.slope
 
-    def bracket(self, t, start):
+    def bracket(self, t, start) -> Any:
         """(points, found, trials): one point if it will do, else the two ends of a bracket."""
         before, trials = (0.0, self.f, start, self.slope), 0
         now = (t, *self.evaluate(t))
@@ -55,7 +57,7 @@ class _Search:
                 return [(0.0, self.f, start, self.slope), now], False, trials
         return [before, now], False, trials
 
-    def narrow(self, points, trials, size):
+    def narrow(self, points, trials, size) -> Any:
         """Shrink the bracket to a step that will do. size: the largest component of the direction."""
         low, high = (0, 1) if points[0][1] <= points[-1][1] else (1, 0)
         stuck = False
@@ -86,7 +88,7 @@ class _Search:
                 break
         return points[low], trials
 
-    def run(self, t, start, size):
+    def run(self, t, start, size) -> Any:
         """(f, gradient, t, evaluations) of the step found from a first guess t; start: the gradient at 0."""
         points, found, trials = self.bracket(t, start)
         point = points[0]
@@ -102,8 +104,8 @@ class LBFGS(Optimizer):
     d, t, old_dirs, old_stps, ro, al, H_diag, prev_flat_grad, prev_loss, n_iter, func_evals.
     """
 
-    def __init__(self, params, lr=1, max_iter=20, max_eval=None, tolerance_grad=1e-7, tolerance_change=1e-9,
-                 history_size=100, line_search_fn=None):
+    def __init__(self, params, lr: float = 1, max_iter=20, max_eval=None, tolerance_grad=1e-7, tolerance_change=1e-9,
+                 history_size=100, line_search_fn=None) -> None:
         if isinstance(lr, ember.Tensor) and lr.numel() != 1:
             raise ValueError("Tensor lr must be 1-element")
         if not 0.0 <= lr:
@@ -116,7 +118,7 @@ class LBFGS(Optimizer):
             raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
         self._params = self.param_groups[0]["params"]
 
-    def __setstate__(self, state):
+    def __setstate__(self, state) -> None:
         super().__setstate__(state)
         self._params = self.param_groups[0]["params"]
 
@@ -161,7 +163,7 @@ class LBFGS(Optimizer):
         return d
 
     @ember.no_grad()
-    def step(self, closure):
+    def step(self, closure) -> Any:
         """Up to max_iter quasi-Newton steps. closure: recomputes the loss and its gradients. Returns the first loss."""
         group, state = self.param_groups[0], self.state[self._params[0]]
         closure = ember.enable_grad()(closure)

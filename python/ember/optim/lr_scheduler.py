@@ -10,6 +10,7 @@ import warnings
 from bisect import bisect_right
 from collections import Counter
 from weakref import ref
+from typing import Any
 
 import ember
 from .optimizer import Optimizer
@@ -63,7 +64,7 @@ class LRScheduler:
 
     _get_lr_called_within_step = False
 
-    def __init__(self, optimizer, last_epoch=-1):
+    def __init__(self, optimizer, last_epoch=-1) -> None:
         if not isinstance(optimizer, Optimizer):
             raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
         self.optimizer = optimizer
@@ -86,19 +87,19 @@ class LRScheduler:
         self.step()
         self._is_initial = False
 
-    def state_dict(self):
+    def state_dict(self) -> Any:
         """Everything but the optimizer."""
         return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict) -> None:
         """Take what state_dict() returned."""
         self.__dict__.update(state_dict)
 
-    def get_last_lr(self):
-        """The rates that the last step set."""
+    def get_last_lr(self) -> Any:
+        """The learning rates that the last step set, a list with one for each parameter group."""
         return self._last_lr
 
-    def get_lr(self):
+    def get_lr(self) -> Any:
         """The next rates. Called by step()."""
         raise NotImplementedError
 
@@ -124,7 +125,7 @@ class LRScheduler:
                           "`lr_scheduler.step()`.  Failure to do this will result in PyTorch skipping the first value "
                           "of the learning rate schedule. " + _ORDER_HELP, UserWarning, stacklevel=3)
 
-    def step(self, epoch=None):
+    def step(self, epoch=None) -> None:
         """Set the rates of the next step. epoch: deprecated; jump there."""
         self._check_order()
         self._step_count += 1
@@ -158,7 +159,7 @@ _LRScheduler = LRScheduler
 class _ByFunction(LRScheduler):
     """A schedule from one function, or one a group. Functions cannot be saved; objects' attributes are."""
 
-    def __init__(self, optimizer, lr_lambda, last_epoch=-1):
+    def __init__(self, optimizer, lr_lambda, last_epoch=-1) -> None:
         self.optimizer = optimizer
         if isinstance(lr_lambda, (list, tuple)):
             if len(lr_lambda) != len(optimizer.param_groups):
@@ -168,13 +169,13 @@ class _ByFunction(LRScheduler):
             self.lr_lambdas = [lr_lambda] * len(optimizer.param_groups)
         super().__init__(optimizer, last_epoch)
 
-    def state_dict(self):
+    def state_dict(self) -> Any:
         state = {k: v for k, v in self.__dict__.items() if k not in ("optimizer", "lr_lambdas")}
         state["lr_lambdas"] = [None if isinstance(fn, types.FunctionType) else fn.__dict__.copy()
                                for fn in self.lr_lambdas]
         return state
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict) -> None:
         own = self.lr_lambdas
         self.__dict__.update(state_dict)
         self.lr_lambdas = own
@@ -184,9 +185,12 @@ class _ByFunction(LRScheduler):
 
 
 class LambdaLR(_ByFunction):
-    """initial rate * lr_lambda(epoch)."""
+    """The initial rate times lr_lambda(epoch); one function for all groups, or a list with one a group.
 
-    def get_lr(self):
+    ValueError for a list of another length.
+    """
+
+    def get_lr(self) -> Any:
         self._warn_outside_step()
         return [base * fn(self.last_epoch) for fn, base in zip(self.lr_lambdas, self.base_lrs)]
 
@@ -194,13 +198,13 @@ class LambdaLR(_ByFunction):
 class MultiplicativeLR(_ByFunction):
     """current rate * lr_lambda(epoch)."""
 
-    def __init__(self, optimizer, lr_lambda, last_epoch=-1):
+    def __init__(self, optimizer, lr_lambda, last_epoch=-1) -> None:
         for fn in lr_lambda if isinstance(lr_lambda, (list, tuple)) else [lr_lambda]:
             if not callable(fn):
                 raise TypeError(f"lr_lambda should be a function, but got {type(fn).__name__}")
         super().__init__(optimizer, lr_lambda, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> Any:
         self._warn_outside_step()
         if self._is_initial:
             return self._rates()
@@ -208,14 +212,21 @@ class MultiplicativeLR(_ByFunction):
 
 
 class StepLR(LRScheduler):
-    """Times gamma every step_size epochs."""
+    """The rate times gamma every step_size epochs.
 
-    def __init__(self, optimizer, step_size, gamma=0.1, last_epoch=-1):
+    >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule = torch.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
+    >>> for _ in range(4): optimizer.step(); schedule.step()
+    >>> schedule.get_last_lr()
+    [0.25]
+    """
+
+    def __init__(self, optimizer, step_size, gamma=0.1, last_epoch=-1) -> None:
         self.step_size = step_size
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> Any:
         self._warn_outside_step()
         if self.last_epoch == 0 or self.last_epoch % self.step_size != 0:
             return self._rates()
@@ -228,12 +239,12 @@ class StepLR(LRScheduler):
 class MultiStepLR(LRScheduler):
     """Times gamma at each milestone."""
 
-    def __init__(self, optimizer, milestones, gamma=0.1, last_epoch=-1):
+    def __init__(self, optimizer, milestones, gamma=0.1, last_epoch=-1) -> None:
         self.milestones = Counter(milestones)
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> Any:
         self._warn_outside_step()
         if self.last_epoch not in self.milestones:
             return self._rates()
@@ -247,14 +258,14 @@ class MultiStepLR(LRScheduler):
 class ConstantLR(LRScheduler):
     """Times factor until epoch total_iters."""
 
-    def __init__(self, optimizer, factor=1.0 / 3, total_iters=5, last_epoch=-1):
+    def __init__(self, optimizer, factor=1.0 / 3, total_iters=5, last_epoch=-1) -> None:
         if factor > 1.0 or factor < 0:
             raise ValueError("Constant multiplicative factor expected to be between 0 and 1.")
         self.factor = factor
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> Any:
         self._warn_outside_step()
         if self.last_epoch == 0:
             return [lr * self.factor for lr in self._rates()]
@@ -270,7 +281,7 @@ class ConstantLR(LRScheduler):
 class LinearLR(LRScheduler):
     """A factor that goes from start_factor to end_factor in total_iters epochs."""
 
-    def __init__(self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5, last_epoch=-1):
+    def __init__(self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5, last_epoch=-1) -> None:
         if start_factor > 1.0 or start_factor <= 0:
             raise ValueError("Starting multiplicative factor expected to be greater than 0 and less or equal to 1.")
         if end_factor > 1.0 or end_factor < 0:
@@ -280,7 +291,7 @@ class LinearLR(LRScheduler):
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> Any:
         self._warn_outside_step()
         if self.last_epoch == 0:
             return [lr * self.start_factor for lr in self._rates()]
@@ -299,11 +310,11 @@ class LinearLR(LRScheduler):
 class ExponentialLR(LRScheduler):
     """Times gamma every epoch."""
 
-    def __init__(self, optimizer, gamma, last_epoch=-1):
+    def __init__(self, optimizer, gamma, last_epoch=-1) -> None:
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> Any:
         self._warn_outside_step()
         if self._is_initial:
             return self._rates()
@@ -316,12 +327,12 @@ class ExponentialLR(LRScheduler):
 class PolynomialLR(LRScheduler):
     """Down to 0 in total_iters epochs, as (1 - t) ** power."""
 
-    def __init__(self, optimizer, total_iters=5, power=1.0, last_epoch=-1):
+    def __init__(self, optimizer, total_iters=5, power=1.0, last_epoch=-1) -> None:
         self.total_iters = total_iters
         self.power = power
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> Any:
         self._warn_outside_step()
         if self._is_initial or self.last_epoch > self.total_iters:
             return self._rates()
@@ -334,14 +345,16 @@ class PolynomialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Half a cosine from the initial rate to eta_min in T_max epochs."""
+    """Half a cosine from the initial rate to eta_min in T_max epochs: eta_min + (lr - eta_min) (1 + cos(pi epoch / T_max)) /
+    2.
+    """
 
-    def __init__(self, optimizer, T_max, eta_min=0.0, last_epoch=-1):
+    def __init__(self, optimizer, T_max, eta_min=0.0, last_epoch=-1) -> None:
         self.T_max = T_max
         self.eta_min = eta_min
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> Any:
         self._warn_outside_step()
         if self._is_initial:
             return self._rates()
@@ -365,7 +378,7 @@ class CosineAnnealingLR(LRScheduler):
 class CosineAnnealingWarmRestarts(LRScheduler):
     """Cosine periods of T_0, T_0 * T_mult, ... epochs, each from the initial rate to eta_min. Takes fractions."""
 
-    def __init__(self, optimizer, T_0, T_mult=1, eta_min=0.0, last_epoch=-1):
+    def __init__(self, optimizer, T_0, T_mult=1, eta_min=0.0, last_epoch=-1) -> None:
         if T_0 <= 0 or not isinstance(T_0, int):
             raise ValueError(f"Expected positive integer T_0, but got {T_0}")
         if T_mult < 1 or not isinstance(T_mult, int):
@@ -379,12 +392,12 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self.T_cur = last_epoch
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> Any:
         self._warn_outside_step()
         return [self.eta_min + (base - self.eta_min) * (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
                 for base in self.base_lrs]
 
-    def step(self, epoch=None):
+    def step(self, epoch=None) -> None:
         """Set the rates of the next step, or of a (fractional) epoch."""
         if epoch is None and self.last_epoch < 0:
             epoch = 0
@@ -430,12 +443,12 @@ class _Several(LRScheduler):
                                  f"{type(scheduler).__name__} at index {i} has {scheduler.optimizer}, which is "
                                  f"different from {type(optimizer).__name__}.")
 
-    def state_dict(self):
+    def state_dict(self) -> Any:
         state = {k: v for k, v in self.__dict__.items() if k not in ("optimizer", "_schedulers")}
         state["_schedulers"] = [s.state_dict() for s in self._schedulers]
         return state
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict) -> None:
         own = self._schedulers
         self.__dict__.update({k: v for k, v in state_dict.items() if k != "_schedulers"})
         for scheduler, state in zip(own, state_dict["_schedulers"]):
@@ -452,7 +465,7 @@ def _undo_initial_step(scheduler):
 class SequentialLR(_Several):
     """One schedule after the other; milestones are the epochs at which the next takes over."""
 
-    def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
+    def __init__(self, optimizer, schedulers, milestones, last_epoch=-1) -> None:
         if len(schedulers) < 1:
             raise ValueError(f"{type(self).__name__} expects at least one scheduler, but got no scheduler.")
         self._check(schedulers, optimizer)
@@ -472,7 +485,7 @@ class SequentialLR(_Several):
         schedulers[0]._initial_step()
         self._last_lr = schedulers[0].get_last_lr()
 
-    def step(self):
+    def step(self) -> None:
         """Step the schedule in charge; a schedule that takes over begins at its epoch 0."""
         self.last_epoch += 1
         idx = bisect_right(self._milestones, self.last_epoch)
@@ -487,7 +500,7 @@ class SequentialLR(_Several):
 class ChainedScheduler(_Several):
     """All schedules at each step, one on the rates of the other."""
 
-    def __init__(self, schedulers, optimizer=None):
+    def __init__(self, schedulers, optimizer=None) -> None:
         if len(schedulers) < 1:
             raise ValueError(f"{type(self).__name__} expects at least one scheduler to be chained, but got no "
                              "scheduler.")
@@ -497,7 +510,7 @@ class ChainedScheduler(_Several):
         self.optimizer = optimizer
         self._last_lr = [_copied(lr) for lr in self._rates()]
 
-    def step(self):
+    def step(self) -> None:
         """Step every schedule."""
         for scheduler in self._schedulers:
             scheduler.step()
@@ -512,7 +525,7 @@ class ReduceLROnPlateau(LRScheduler):
     """
 
     def __init__(self, optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4, threshold_mode="rel",
-                 cooldown=0, min_lr=0, eps=1e-8):
+                 cooldown=0, min_lr: float = 0, eps=1e-8) -> None:
         if factor >= 1.0:
             raise ValueError("Factor should be < 1.0.")
         self.factor = factor
@@ -549,7 +562,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.cooldown_counter = 0
         self.num_bad_epochs = 0
 
-    def step(self, metrics, epoch=None):
+    def step(self, metrics, epoch=None) -> None:
         """Take the epoch's metric; reduce the rates if it is time."""
         current = float(metrics)
         if epoch is None:
@@ -587,11 +600,11 @@ class ReduceLROnPlateau(LRScheduler):
                 _set(group, "lr", new)
 
     @property
-    def in_cooldown(self):
+    def in_cooldown(self) -> bool:
         """Whether reductions are still paused."""
         return self.cooldown_counter > 0
 
-    def is_better(self, a, best):
+    def is_better(self, a, best) -> Any:
         """Whether metric a is better than best by more than the threshold."""
         sign = 1.0 if self.mode == "max" else -1.0
         if self.threshold_mode == "rel":
@@ -616,7 +629,7 @@ class OneCycleLR(LRScheduler):
 
     def __init__(self, optimizer, max_lr, total_steps=None, epochs=None, steps_per_epoch=None, pct_start=0.3,
                  anneal_strategy="cos", cycle_momentum=True, base_momentum=0.85, max_momentum=0.95, div_factor=25.0,
-                 final_div_factor=1e4, three_phase=False, last_epoch=-1):
+                 final_div_factor=1e4, three_phase=False, last_epoch=-1) -> None:
         if not isinstance(optimizer, Optimizer):
             raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
         self.optimizer = optimizer
@@ -688,7 +701,7 @@ class OneCycleLR(LRScheduler):
             return end + (start - end) / 2.0 * (math.cos(math.pi * pct) + 1)
         return (end - start) * pct + start
 
-    def get_lr(self):
+    def get_lr(self) -> Any:
         self._warn_outside_step()
         if self.last_epoch > self.total_steps:
             raise ValueError(f"Tried to step {self.last_epoch} times. The specified number of total steps is "
@@ -717,7 +730,7 @@ class CyclicLR(LRScheduler):
 
     def __init__(self, optimizer, base_lr, max_lr, step_size_up=2000, step_size_down=None, mode="triangular", gamma=1.0,
                  scale_fn=None, scale_mode="cycle", cycle_momentum=True, base_momentum=0.8, max_momentum=0.9,
-                 last_epoch=-1):
+                 last_epoch=-1) -> None:
         if not isinstance(optimizer, Optimizer):
             raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
         self.optimizer = optimizer
@@ -754,7 +767,7 @@ class CyclicLR(LRScheduler):
 
     _set_momentum = OneCycleLR._set_momentum
 
-    def scale_fn(self, x):
+    def scale_fn(self, x) -> Any:
         """How high the cycle (or step) x reaches, of 1."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
@@ -762,7 +775,7 @@ class CyclicLR(LRScheduler):
             return 1.0
         return 1 / 2.0 ** (x - 1) if self.mode == "triangular2" else self.gamma ** x
 
-    def get_lr(self):
+    def get_lr(self) -> Any:
         self._warn_outside_step()
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         x = 1.0 + self.last_epoch / self.total_size - cycle
@@ -773,7 +786,7 @@ class CyclicLR(LRScheduler):
                 self._set_momentum(group, high - (high - low) * height)
         return [low + (high - low) * height for low, high in zip(self.base_lrs, self.max_lrs)]
 
-    def state_dict(self):
+    def state_dict(self) -> Any:
         """Everything but the optimizer; of scale_fn an object's attributes, of a function nothing."""
         state = super().state_dict()
         fn = state.pop("_scale_fn_custom")
@@ -781,7 +794,7 @@ class CyclicLR(LRScheduler):
         state["_scale_fn_custom"] = None if plain else fn.__dict__.copy()
         return state
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict) -> None:
         """Take over what state_dict() gave."""
         state = dict(state_dict)
         kept = state.pop("_scale_fn_custom", None)

@@ -10,8 +10,8 @@ __all__ = ["NAdam"]
 class NAdam(EachParameter):
     """Adam with Nesterov's momentum. State: step, mu_product, exp_avg, exp_avg_sq."""
 
-    def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, momentum_decay=4e-3,
-                 decoupled_weight_decay=False, *, foreach=None, maximize=False, capturable=False, differentiable=False):
+    def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay: float = 0, momentum_decay=4e-3,
+                 decoupled_weight_decay=False, *, foreach=None, maximize=False, capturable=False, differentiable=False) -> None:
         _check_lr(lr)
         _check_at_least_zero(epsilon=eps)
         _check_betas(betas)
@@ -23,7 +23,7 @@ class NAdam(EachParameter):
 
     _options = dict(EachParameter._options, decoupled_weight_decay=False)
 
-    def __setstate__(self, state):
+    def __setstate__(self, state) -> None:
         super().__setstate__(state)
         for kept in self.state.values():
             if "mu_product" in kept and not isinstance(kept["mu_product"], ember.Tensor):

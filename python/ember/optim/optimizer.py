@@ -2,6 +2,7 @@
 
 import warnings
 from collections import OrderedDict, defaultdict
+from typing import Any
 
 import ember
 from ember import _C
@@ -14,7 +15,7 @@ _global_step_post_hooks = OrderedDict()
 
 
 class _Required:
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "<required parameter>"
 
 
@@ -33,12 +34,12 @@ def _add(registry, hook, prepend=False):
     return handle
 
 
-def register_optimizer_step_pre_hook(hook):
+def register_optimizer_step_pre_hook(hook) -> Any:
     """hook(optimizer, args, kwargs) runs before step() of every optimizer; may return (args, kwargs)."""
     return _add(_global_step_pre_hooks, hook)
 
 
-def register_optimizer_step_post_hook(hook):
+def register_optimizer_step_post_hook(hook) -> Any:
     """hook(optimizer, args, kwargs) runs after step() of every optimizer."""
     return _add(_global_step_post_hooks, hook)
 
@@ -104,7 +105,10 @@ class Optimizer:
     a group does not give. Raises TypeError and ValueError for bad parameters.
     """
 
-    def __init__(self, params, defaults):
+    def __init__(self, params, defaults) -> None:
+        """params: parameters, (name, parameter) pairs, or dictionaries of a group's parameters and options; defaults: options
+        of all groups.
+        """
         self.defaults = defaults
         self._reset_hooks()
         self._patch_step_function()
@@ -129,16 +133,16 @@ class Optimizer:
         for name in Optimizer._HOOK_DICTS:
             self.__dict__.setdefault(name, OrderedDict())
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
 
-    def __setstate__(self, state):
+    def __setstate__(self, state) -> None:
         self.__dict__.update(state)
         self._reset_hooks()
         self._patch_step_function()
         self.defaults.setdefault("differentiable", False)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         text = type(self).__name__ + " ("
         for i, group in enumerate(self.param_groups):
             text += f"\nParameter Group {i}\n"
@@ -150,7 +154,7 @@ class Optimizer:
     # ---- hooks -----------------------------------------------------------------------------------------------
 
     @staticmethod
-    def profile_hook_step(func):
+    def profile_hook_step(func) -> Any:
         """func (a class's step), with the step hooks around it."""
         def wrapper(*args, **kwargs):
             self = args[0]
@@ -186,34 +190,36 @@ class Optimizer:
         if not getattr(cls.step, "hooked", False):
             cls.step = self.profile_hook_step(cls.step)
 
-    def register_step_pre_hook(self, hook):
+    def register_step_pre_hook(self, hook) -> Any:
         """hook(optimizer, args, kwargs) runs before step(); may return (args, kwargs)."""
         return _add(self._optimizer_step_pre_hooks, hook)
 
-    def register_step_post_hook(self, hook):
+    def register_step_post_hook(self, hook) -> Any:
         """hook(optimizer, args, kwargs) runs after step()."""
         return _add(self._optimizer_step_post_hooks, hook)
 
-    def register_state_dict_pre_hook(self, hook, prepend=False):
+    def register_state_dict_pre_hook(self, hook, prepend=False) -> Any:
         """hook(optimizer) runs before state_dict()."""
         return _add(self._optimizer_state_dict_pre_hooks, hook, prepend)
 
-    def register_state_dict_post_hook(self, hook, prepend=False):
+    def register_state_dict_post_hook(self, hook, prepend=False) -> Any:
         """hook(optimizer, state_dict) runs after state_dict(); may return another one."""
         return _add(self._optimizer_state_dict_post_hooks, hook, prepend)
 
-    def register_load_state_dict_pre_hook(self, hook, prepend=False):
+    def register_load_state_dict_pre_hook(self, hook, prepend=False) -> Any:
         """hook(optimizer, state_dict) runs before loading; may return another one."""
         return _add(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
 
-    def register_load_state_dict_post_hook(self, hook, prepend=False):
+    def register_load_state_dict_post_hook(self, hook, prepend=False) -> Any:
         """hook(optimizer) runs after loading."""
         return _add(self._optimizer_load_state_dict_post_hooks, hook, prepend)
 
     # ---- state dict ------------------------------------------------------------------------------------------
 
-    def state_dict(self):
-        """{"state": {index: values}, "param_groups": [options with "params": indices]}; tensors are shared."""
+    def state_dict(self) -> Any:
+        """{"state": {index: values}, "param_groups": [options with "params": indices]}: what load_state_dict reads. Tensors
+        are shared, not copied.
+        """
         for hook in self._optimizer_state_dict_pre_hooks.values():
             hook(self)
         index = {}
@@ -256,7 +262,7 @@ class Optimizer:
             return type(value)(self._cast(param, v, param_id, param_groups) for v in value)
         return value
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict) -> None:
         """Take options and state from a state_dict() with the same groups. Raises ValueError if they differ."""
         from copy import deepcopy
         state_dict = state_dict.copy()
@@ -288,8 +294,8 @@ class Optimizer:
 
     # ---- gradients and groups --------------------------------------------------------------------------------
 
-    def zero_grad(self, set_to_none=True):
-        """Drop (or zero) the gradient of every parameter."""
+    def zero_grad(self, set_to_none=True) -> None:
+        """Set the gradient of every parameter to None, or to zero unless set_to_none."""
         for group in self.param_groups:
             for p in group["params"]:
                 if set_to_none:
@@ -301,7 +307,7 @@ class Optimizer:
                         p.grad.requires_grad_(False)
                     p.grad.zero_()
 
-    def step(self, closure=None):
+    def step(self, closure=None) -> Any:
         """Update the parameters once. closure: recomputes the loss and its gradients, and returns the loss."""
         raise NotImplementedError
 
@@ -314,7 +320,7 @@ class Optimizer:
             param_group["params"] = [p for _, p in params]
             param_group["param_names"] = [name for name, _ in params]
 
-    def add_param_group(self, param_group):
+    def add_param_group(self, param_group) -> None:
         """Add a group: a dict with "params" and options. Raises TypeError, ValueError."""
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
@@ -381,7 +387,7 @@ class EachParameter(Optimizer):
     _options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}  # of old checkpoints
     _complex_as_pairs = True
 
-    def __setstate__(self, state):
+    def __setstate__(self, state) -> None:
         super().__setstate__(state)
         for group in self.param_groups:
             for name, value in self._options.items():
@@ -389,7 +395,7 @@ class EachParameter(Optimizer):
             _restore_steps(self, group)
 
     @_use_grad_for_differentiable
-    def step(self, closure=None):
+    def step(self, closure=None) -> Any:
         """Update every parameter that has a gradient. Returns closure()'s loss, or None."""
         loss = None
         if closure is not None:

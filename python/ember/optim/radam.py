@@ -8,8 +8,8 @@ __all__ = ["RAdam"]
 class RAdam(EachParameter):
     """Adam that trusts its second moment only once enough steps were seen. State: step, exp_avg, exp_avg_sq."""
 
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, decoupled_weight_decay=False, *,
-                 foreach=None, maximize=False, capturable=False, differentiable=False):
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay: float = 0, decoupled_weight_decay=False, *,
+                 foreach=None, maximize=False, capturable=False, differentiable=False) -> None:
         _check_lr(lr)
         _check_at_least_zero(epsilon=eps)
         _check_betas(betas)

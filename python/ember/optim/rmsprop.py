@@ -8,8 +8,8 @@ __all__ = ["RMSprop"]
 class RMSprop(EachParameter):
     """The gradient over the root of a running mean of its square. State: step, square_avg, momentum_buffer, grad_avg."""
 
-    def __init__(self, params, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0, momentum=0, centered=False,
-                 capturable=False, foreach=None, maximize=False, differentiable=False):
+    def __init__(self, params, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay: float = 0, momentum: float = 0, centered=False,
+                 capturable=False, foreach=None, maximize=False, differentiable=False) -> None:
         _check_lr(lr)
         _check_at_least_zero(epsilon=eps, momentum=momentum,
                              weight_decay=weight_decay, alpha=alpha)

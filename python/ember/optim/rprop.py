@@ -10,7 +10,7 @@ class Rprop(EachParameter):
     """Steps by the gradient's sign, longer while the sign stays, shorter when it turns. State: step, prev, step_size."""
 
     def __init__(self, params, lr=1e-2, etas=(0.5, 1.2), step_sizes=(1e-6, 50), *, capturable=False, foreach=None,
-                 maximize=False, differentiable=False):
+                 maximize=False, differentiable=False) -> None:
         _check_lr(lr)
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")

@@ -1,5 +1,7 @@
 """Stochastic gradient descent."""
 
+from typing import Any
+
 import ember
 from .optimizer import (Optimizer, _by_kind, _check_at_least_zero, _check_lr, _real, _to_scalar,
                         _use_grad_for_differentiable)
@@ -14,8 +16,9 @@ class SGD(Optimizer):
     operator call for all parameters of a group.
     """
 
-    def __init__(self, params, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, *, maximize=False,
-                 foreach=None, differentiable=False, fused=None):
+    def __init__(self, params, lr=1e-3, momentum: float = 0, dampening: float = 0, weight_decay: float = 0, nesterov=False,
+                 *, maximize=False,
+                 foreach=None, differentiable=False, fused=None) -> None:
         _check_lr(lr)
         _check_at_least_zero(momentum=momentum, weight_decay=weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):
@@ -30,7 +33,7 @@ class SGD(Optimizer):
             if foreach:
                 raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
 
-    def __setstate__(self, state):
+    def __setstate__(self, state) -> None:
         super().__setstate__(state)
         for group in self.param_groups:
             group.setdefault("nesterov", False)
@@ -40,7 +43,7 @@ class SGD(Optimizer):
             group.setdefault("fused", False)
 
     @_use_grad_for_differentiable
-    def step(self, closure=None):
+    def step(self, closure=None) -> Any:
         """Update every parameter that has a gradient. Returns closure()'s loss, or None."""
         loss = None
         if closure is not None:

@@ -4,6 +4,7 @@ import itertools
 import math
 import warnings
 from copy import deepcopy
+from typing import Any
 
 import ember
 from ember.nn import Module
@@ -19,7 +20,7 @@ def _check_decay(decay):
         raise ValueError(f"Invalid decay value {decay} provided. Please provide a value in [0,1] range.")
 
 
-def get_ema_multi_avg_fn(decay=0.999):
+def get_ema_multi_avg_fn(decay=0.999) -> Any:
     """A function (averages, currents, count) that moves every average towards its current: decay * average + ..."""
     _check_decay(decay)
 
@@ -34,7 +35,7 @@ def get_ema_multi_avg_fn(decay=0.999):
     return ema_update
 
 
-def get_swa_multi_avg_fn():
+def get_swa_multi_avg_fn() -> Any:
     """A function (averages, currents, count) that takes each current into the equal average of count so far."""
     @ember.no_grad()
     def swa_update(averaged_param_list, current_param_list, num_averaged):
@@ -47,7 +48,7 @@ def get_swa_multi_avg_fn():
     return swa_update
 
 
-def get_ema_avg_fn(decay=0.999):
+def get_ema_avg_fn(decay=0.999) -> Any:
     """A function (average, current, count) -> the next exponential moving average."""
     _check_decay(decay)
 
@@ -58,7 +59,7 @@ def get_ema_avg_fn(decay=0.999):
     return ema_update
 
 
-def get_swa_avg_fn():
+def get_swa_avg_fn() -> Any:
     """A function (average, current, count) -> the equal average with current taken in."""
     @ember.no_grad()
     def swa_update(averaged_param, current_param, num_averaged):
@@ -74,7 +75,7 @@ class AveragedModel(Module):
     averaged too; otherwise they are copied. Buffer n_averaged counts the updates.
     """
 
-    def __init__(self, model, device=None, avg_fn=None, multi_avg_fn=None, use_buffers=False):
+    def __init__(self, model, device=None, avg_fn=None, multi_avg_fn=None, use_buffers=False) -> None:
         super().__init__()
         assert avg_fn is None or multi_avg_fn is None, "Only one of avg_fn and multi_avg_fn should be provided"
         self.module = deepcopy(model)
@@ -83,14 +84,14 @@ class AveragedModel(Module):
         self.register_buffer("n_averaged", ember.tensor(0, dtype=ember.long, device=device))
         self.avg_fn, self.multi_avg_fn, self.use_buffers = avg_fn, multi_avg_fn, use_buffers
 
-    def forward(self, *args, **kwargs):
+    def forward(self, *args, **kwargs) -> Any:
         return self.module(*args, **kwargs)
 
     def _averaged(self, model):
         return [t.detach() for t in (itertools.chain(model.parameters(), model.buffers()) if self.use_buffers
                                      else model.parameters())]
 
-    def update_parameters(self, model):
+    def update_parameters(self, model) -> None:
         """Take the parameters of model into the averages; the first time they are copied."""
         own, new = self._averaged(self.module), self._averaged(model)
         new = [t.to(p.device) for t, p in zip(new, own)]
@@ -110,7 +111,7 @@ class AveragedModel(Module):
 
 
 @ember.no_grad()
-def update_bn(loader, model, device=None):
+def update_bn(loader, model, device=None) -> None:
     """Compute the running statistics of batch norms anew: one pass of loader's batches (or their first items)."""
     momenta = {}
     for module in model.modules():
@@ -137,7 +138,7 @@ def update_bn(loader, model, device=None):
 class SWALR(LRScheduler):
     """Anneals the rate of each group to swa_lr in anneal_epochs steps ("cos" or "linear"), and stays there."""
 
-    def __init__(self, optimizer, swa_lr, anneal_epochs=10, anneal_strategy="cos", last_epoch=-1):
+    def __init__(self, optimizer, swa_lr, anneal_epochs=10, anneal_strategy="cos", last_epoch=-1) -> None:
         if isinstance(optimizer, Optimizer):
             for group, rate in zip(optimizer.param_groups, _per_group("swa_lr", optimizer, swa_lr)):
                 group["swa_lr"] = rate
@@ -154,7 +155,7 @@ class SWALR(LRScheduler):
         t = max(0, min(1, step / max(1, self.anneal_epochs)))
         return (1 - math.cos(math.pi * t)) / 2 if self._anneal_strategy == "cos" else t
 
-    def get_lr(self):
+    def get_lr(self) -> Any:
         if not self._get_lr_called_within_step:
             warnings.warn("To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
                           UserWarning, stacklevel=2)

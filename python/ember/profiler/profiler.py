@@ -11,7 +11,7 @@ __all__ = ["supported_activities", "ProfilerAction", "ProfilerActivity", "schedu
 
 
 class ProfilerActivity(enum.Enum):
-    """What can be looked at. This build has the CPU."""
+    """What can be looked at: CPU, and the devices that this build does not have."""
 
     CPU = 0
     XPU = 1
@@ -137,10 +137,12 @@ class profile:
             self._end(save=True)
 
     def __enter__(self):
+        """Begins to record, or to follow the schedule. Returns the profile."""
         self.start()
         return self
 
     def __exit__(self, exc_type, value, trace):
+        """Stops recording; what was recorded can be read from now on."""
         self.stop()
         return False
 

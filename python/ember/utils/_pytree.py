@@ -322,14 +322,16 @@ def _flatten(tree, leaves, is_leaf):
 
 
 def tree_flatten(tree, is_leaf=None):
-    """(list of leaves, TreeSpec). is_leaf(node) may stop at a node."""
+    """(list of leaves, TreeSpec): what is in lists, tuples, dictionaries and registered containers. is_leaf(node) may stop at
+    a node.
+    """
     leaves = []
     spec = _flatten(tree, leaves, is_leaf)
     return leaves, spec
 
 
 def tree_unflatten(leaves, treespec):
-    """The tree of these leaves. Inverse of tree_flatten."""
+    """The tree of these leaves, of the form that the TreeSpec describes. Inverse of tree_flatten."""
     if not isinstance(treespec, TreeSpec):
         raise TypeError(f"Expected `treespec` to be an instance of PyTreeSpec but got item of type {type(treespec)}.")
     return treespec.unflatten(leaves)
@@ -346,6 +348,7 @@ def tree_iter(tree, is_leaf=None):
 
 
 def tree_leaves(tree, is_leaf=None):
+    """The list of leaves of a tree of lists, tuples, dictionaries and registered containers."""
     return tree_flatten(tree, is_leaf)[0]
 
 
@@ -393,6 +396,7 @@ def map_only(type_or_types_or_pred, /):
 
 
 def tree_map_only(type_or_types_or_pred, /, func, tree, is_leaf=None):
+    """The tree with func applied to the leaves that are instances of the type (or types); others stay as they are."""
     return tree_map(map_only(type_or_types_or_pred)(func), tree, is_leaf=is_leaf)
 
 

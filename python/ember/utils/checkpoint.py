@@ -4,6 +4,7 @@ import warnings
 import weakref
 from collections import defaultdict
 from itertools import count
+from typing import Any
 
 import ember
 from ember import _C
@@ -21,14 +22,14 @@ class _StopRecomputation(Exception):
 
 
 class _Nothing:
-    def __enter__(self):
+    def __enter__(self) -> None:
         pass
 
-    def __exit__(self, exc_type, exc_value, traceback):
+    def __exit__(self, exc_type, exc_value, traceback) -> None:
         pass
 
 
-def noop_context_fn():
+def noop_context_fn() -> Any:
     """The default context_fn: two contexts that do nothing, for the first run and the second."""
     return _Nothing(), _Nothing()
 
@@ -39,14 +40,14 @@ _early_stop = True
 class set_checkpoint_early_stop:
     """Context manager: whether checkpoints called inside stop their second run early (they do by default)."""
 
-    def __init__(self, enable):
+    def __init__(self, enable) -> None:
         self.enable = enable
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         global _early_stop
         self.prev, _early_stop = _early_stop, self.enable
 
-    def __exit__(self, exc_type, exc_value, traceback):
+    def __exit__(self, exc_type, exc_value, traceback) -> None:
         global _early_stop
         _early_stop = self.prev
 
@@ -54,15 +55,15 @@ class set_checkpoint_early_stop:
 class _RngState:
     """The CPU generator's state when made; `with` puts it in force and afterwards restores the state before."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.state = ember.get_rng_state()
         self.before = []  # A stack: a second run may start inside another one.
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self.before.append(ember.get_rng_state())
         ember.set_rng_state(self.state)
 
-    def __exit__(self, exc_type, exc_value, traceback):
+    def __exit__(self, exc_type, exc_value, traceback) -> None:
         ember.set_rng_state(self.before.pop())
 
 
@@ -75,7 +76,7 @@ def _internal_assert(cond):
 # ---- use_reentrant=True: a custom Function whose backward runs a backward of its own -------------------------
 
 
-def detach_variable(inputs):
+def detach_variable(inputs) -> Any:
     """Detached tensors of a tuple, each with its requires_grad; other values as they are."""
     if not isinstance(inputs, tuple):
         raise RuntimeError("Only tuple of tensors is supported. Got Unsupported input type: "
@@ -90,7 +91,7 @@ def detach_variable(inputs):
     return tuple(out)
 
 
-def check_backward_validity(inputs):
+def check_backward_validity(inputs) -> None:
     """Warn if no input requires grad: the reentrant kind then has nothing to hang on to."""
     if not any(inp.requires_grad for inp in inputs if isinstance(inp, ember.Tensor)):
         warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
@@ -145,7 +146,7 @@ def _function(name, make):
     return _made[name]
 
 
-def __getattr__(name):
+def __getattr__(name) -> Any:
     if name == "CheckpointFunction":
         return _function(name, _make_checkpoint_function)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -159,7 +160,7 @@ def __getattr__(name):
 
 
 class _Place:
-    def __init__(self):
+    def __init__(self) -> None:
         self.keys = {}  # graph task -> key into the frame's recomputed tensors; None once fetched
 
 
@@ -179,7 +180,7 @@ _TIP = "\nTip: the function must save the same tensors, in the same order, each 
 class _Frame:
     """One call of checkpoint()."""
 
-    def __init__(self, recompute, early_stop, metadata):
+    def __init__(self, recompute, early_stop, metadata) -> None:
         self.recompute = recompute
         self.early_stop = early_stop
         self.metadata = metadata
@@ -192,7 +193,7 @@ class _Frame:
         self.forward_completed = False
         self.ignore_mismatch = False
 
-    def check(self, task):
+    def check(self, task) -> None:
         """The second run saved what the first one did. Raises CheckpointError."""
         if self.ignore_mismatch:
             return
@@ -342,7 +343,7 @@ def _checkpoint_without_reentrant(function, args, kwargs, preserve_rng_state, co
 
 
 def checkpoint(function, *args, use_reentrant=None, context_fn=noop_context_fn, determinism_check="default",
-               debug=False, early_stop=True, preserve_rng_state=True, **kwargs):
+               debug=False, early_stop=True, preserve_rng_state=True, **kwargs) -> Any:
     """function(*args, **kwargs), with its intermediates computed again in backward instead of kept.
 
     use_reentrant: pass it; False is the better kind (any nesting, .grad(), keyword arguments). preserve_rng_state:
@@ -370,7 +371,7 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=noop_context_fn, 
                                          early_stop)
 
 
-def checkpoint_sequential(functions, segments, input, use_reentrant=None, *, preserve_rng_state=True, **kwargs):
+def checkpoint_sequential(functions, segments, input, use_reentrant=None, *, preserve_rng_state=True, **kwargs) -> Any:
     """Run a Sequential (or list of modules) as `segments` checkpointed pieces; the last one runs normally."""
     if use_reentrant is None:
         warnings.warn("torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed "

@@ -3,6 +3,7 @@
 import warnings
 from collections import OrderedDict
 from weakref import ref
+from typing import Any
 
 import ember
 
@@ -18,7 +19,7 @@ class RemovableHandle:
 
     next_id = 0
 
-    def __init__(self, hooks_dict, *, extra_dict=None):
+    def __init__(self, hooks_dict, *, extra_dict=None) -> None:
         self.hooks_dict_ref = ref(hooks_dict)
         self.id = RemovableHandle.next_id
         RemovableHandle.next_id += 1
@@ -29,16 +30,16 @@ class RemovableHandle:
         else:
             self.extra_dict_ref = (ref(extra_dict),)
 
-    def remove(self):
+    def remove(self) -> None:
         for held in (self.hooks_dict_ref, *self.extra_dict_ref):
             hooks = held()
             if hooks is not None:
                 hooks.pop(self.id, None)
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         return (self.hooks_dict_ref(), self.id, tuple(held() for held in self.extra_dict_ref))
 
-    def __setstate__(self, state):
+    def __setstate__(self, state) -> None:
         # A dictionary that was dead when pickled comes back as a fresh one, so that remove() stays a no-op.
         hooks = state[0]
         self.hooks_dict_ref = ref(OrderedDict() if hooks is None else hooks)
@@ -47,20 +48,20 @@ class RemovableHandle:
         extra = state[2] if len(state) > 2 and state[2] is not None else ()
         self.extra_dict_ref = tuple(ref(OrderedDict() if d is None else d) for d in extra)
 
-    def __enter__(self):
+    def __enter__(self) -> Any:
         return self
 
-    def __exit__(self, exc_type, exc_value, traceback):
+    def __exit__(self, exc_type, exc_value, traceback) -> None:
         self.remove()
 
 
-def unserializable_hook(f):
+def unserializable_hook(f) -> Any:
     """Mark f as a hook that may be dropped silently when its tensor is pickled."""
     f.__torch_unserializable__ = True
     return f
 
 
-def warn_if_has_hooks(tensor):
+def warn_if_has_hooks(tensor) -> None:
     """Warn for each backward hook of tensor that pickling would lose."""
     for hook in (tensor._backward_hooks or {}).values():
         if not hasattr(hook, "__torch_unserializable__"):
@@ -99,7 +100,7 @@ class BackwardHook:
     the hooks. Positions that are not tensors, or need no gradient, appear to hooks as None.
     """
 
-    def __init__(self, module, user_hooks, user_pre_hooks):
+    def __init__(self, module, user_hooks, user_pre_hooks) -> None:
         self.module = module
         self.user_hooks = user_hooks
         self.user_pre_hooks = user_pre_hooks
@@ -188,12 +189,12 @@ class BackwardHook:
             new[i] = tensor
         return (tuple(new) if type(args) is tuple else type(args)(*new)), index
 
-    def setup_input_hook(self, args):
+    def setup_input_hook(self, args) -> Any:
         new, self.input_tensors_index = self._wrap(args, self._on_inputs)
         self.n_inputs = len(args)
         return new
 
-    def setup_output_hook(self, args):
+    def setup_output_hook(self, args) -> Any:
         single = not isinstance(args, tuple)
         if single:
             args = (args,)

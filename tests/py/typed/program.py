@@ -19,7 +19,8 @@ class Block(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         hidden = F.gelu(self.first(self.norm(x)))
-        return x + self.drop(self.second(hidden))
+        out: torch.Tensor = x + self.drop(self.second(hidden))
+        return out
 
 
 class Net(nn.Module):
@@ -33,7 +34,8 @@ class Net(nn.Module):
         x = torch.relu(self.stem(x))
         for block in self.blocks:
             x = block(x)
-        return self.head(x)
+        scores: torch.Tensor = self.head(x)
+        return scores
 
 
 def spirals(n: int, classes: int) -> tuple[torch.Tensor, torch.Tensor]:

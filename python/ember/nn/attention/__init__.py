@@ -2,6 +2,7 @@
 
 import contextlib
 from enum import IntEnum
+from typing import Any
 
 from ember import _C
 
@@ -20,10 +21,10 @@ class SDPBackend(IntEnum):
     CUDNN_ATTENTION = 3
     OVERRIDEABLE = 4
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<SDPBackend.{self.name}: {self.value}>"
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"SDPBackend.{self.name}"
 
 
@@ -45,8 +46,10 @@ def _cur_sdpa_kernel_backends(with_priority=False):
 
 
 @contextlib.contextmanager
-def sdpa_kernel(backends, set_priority=False):
-    """Within: only these backends. One, or a list of them."""
+def sdpa_kernel(backends, set_priority=False) -> Any:
+    """Within the `with` block scaled_dot_product_attention chooses among these backends only: an SDPBackend, or a list of
+    them.
+    """
     if not isinstance(backends, (list, SDPBackend)):
         raise AssertionError(
             f"Backend must be an instance of SDPBackend or a list of SDPBackend instances, got {type(backends).__name__}"

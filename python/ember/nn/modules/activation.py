@@ -1,5 +1,7 @@
 """Activation layers: each applies the function of the same name in nn.functional, element by element."""
 
+from typing import Any
+
 import ember
 from .. import functional as F
 from .. import init as _init
@@ -17,32 +19,38 @@ class _Inplace(Module):
 
     _function = ""
 
-    def __init__(self, inplace=False):
+    def __init__(self, inplace=False) -> None:
         super().__init__()
         self.inplace = inplace
 
-    def forward(self, input):
+    def forward(self, input) -> Any:
         return getattr(F, self._function)(input, inplace=self.inplace)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return "inplace=True" if self.inplace else ""
 
 
 class ReLU(_Inplace):
-    """max(x, 0)."""
+    """max(x, 0), element by element. Input of any shape, floating point; result of the same shape and dtype.
 
-    def forward(self, input):
+    inplace: the input itself is written and returned.
+
+    >>> nn.ReLU()(torch.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
+
+    def forward(self, input) -> Any:
         return F.relu(input, self.inplace)
 
 
 class ReLU6(_Inplace):
-    """x cut to [0, 6]."""
+    """min(max(x, 0), 6), element by element. Input of any shape, floating point; result of the same shape and dtype."""
 
     _function = "relu6"
 
 
 class SiLU(_Inplace):
-    """x * sigmoid(x)."""
+    """x * sigmoid(x), element by element. Input of any shape, floating point; result of the same shape and dtype."""
 
     _function = "silu"
 
@@ -64,55 +72,57 @@ class Hardsigmoid(_Inplace):
 
     _function = "hardsigmoid"
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return ""
 
 
 class Hardswish(_Inplace):
-    """x * hardsigmoid(x)."""
+    """x * min(max(x + 3, 0), 6) / 6, element by element. Input of any shape, floating point; result of the same shape and
+    dtype.
+    """
 
     _function = "hardswish"
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return ""
 
 
 class Threshold(Module):
     """x where it is above threshold, else value."""
 
-    def __init__(self, threshold, value, inplace=False):
+    def __init__(self, threshold, value, inplace=False) -> None:
         super().__init__()
         self.threshold = threshold
         self.value = value
         self.inplace = inplace
 
-    def forward(self, input):
+    def forward(self, input) -> Any:
         return F.threshold(input, self.threshold, self.value, self.inplace)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"threshold={self.threshold}, value={self.value}" + (", inplace=True" if self.inplace else "")
 
 
 class RReLU(Module):
     """LeakyReLU with slopes drawn from [lower, upper]; in evaluation their mean."""
 
-    def __init__(self, lower=1.0 / 8, upper=1.0 / 3, inplace=False):
+    def __init__(self, lower=1.0 / 8, upper=1.0 / 3, inplace=False) -> None:
         super().__init__()
         self.lower = lower
         self.upper = upper
         self.inplace = inplace
 
-    def forward(self, input):
+    def forward(self, input) -> Any:
         return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"lower={self.lower}, upper={self.upper}" + (", inplace=True" if self.inplace else "")
 
 
 class Hardtanh(Module):
     """x cut to [min_val, max_val]."""
 
-    def __init__(self, min_val=-1.0, max_val=1.0, inplace=False, min_value=None, max_value=None):
+    def __init__(self, min_val=-1.0, max_val=1.0, inplace=False, min_value=None, max_value=None) -> None:
         super().__init__()
         for old, new in (("min_value", "min_val"), ("max_value", "max_val")):
             if locals()[old] is not None:
@@ -125,65 +135,67 @@ class Hardtanh(Module):
         if self.max_val <= self.min_val:
             raise AssertionError(f"max_val ({self.max_val}) must be larger than min_val ({self.min_val})")
 
-    def forward(self, input):
+    def forward(self, input) -> Any:
         return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"min_val={self.min_val}, max_val={self.max_val}" + (", inplace=True" if self.inplace else "")
 
 
 class Sigmoid(Module):
-    """1 / (1 + exp(-x))."""
+    """1 / (1 + exp(-x)), element by element. Input of any shape, floating point; result of the same shape and dtype."""
 
-    def forward(self, input):
+    def forward(self, input) -> Any:
         return ember.sigmoid(input)
 
 
 class Tanh(Module):
-    """The hyperbolic tangent."""
+    """The hyperbolic tangent of each element. Input of any shape, floating point; result of the same shape and dtype."""
 
-    def forward(self, input):
+    def forward(self, input) -> Any:
         return ember.tanh(input)
 
 
 class LogSigmoid(Module):
     """log(sigmoid(x))."""
 
-    def forward(self, input):
+    def forward(self, input) -> Any:
         return F.logsigmoid(input)
 
 
 class Softsign(Module):
     """x / (1 + |x|)."""
 
-    def forward(self, input):
+    def forward(self, input) -> Any:
         return F.softsign(input)
 
 
 class Tanhshrink(Module):
     """x - tanh(x)."""
 
-    def forward(self, input):
+    def forward(self, input) -> Any:
         return F.tanhshrink(input)
 
 
 class _Alpha(Module):
     _function = ""
 
-    def __init__(self, alpha=1.0, inplace=False):
+    def __init__(self, alpha=1.0, inplace=False) -> None:
         super().__init__()
         self.alpha = alpha
         self.inplace = inplace
 
-    def forward(self, input):
+    def forward(self, input) -> Any:
         return getattr(F, self._function)(input, self.alpha, self.inplace)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"alpha={self.alpha}" + (", inplace=True" if self.inplace else "")
 
 
 class ELU(_Alpha):
-    """x where it is positive, else alpha * (exp(x) - 1)."""
+    """x where it is positive, else alpha * (exp(x) - 1). Input of any shape, floating point; result of the same shape and
+    dtype.
+    """
 
     _function = "elu"
 
@@ -195,44 +207,51 @@ class CELU(_Alpha):
 
 
 class GLU(Module):
-    """First half of dim times the sigmoid of the second half."""
+    """The first half along dim times the sigmoid of the second half. Result with half as many along dim.
 
-    def __init__(self, dim=-1):
+    RuntimeError for an odd size of dim.
+    """
+
+    def __init__(self, dim=-1) -> None:
         super().__init__()
         self.dim = dim
 
-    def forward(self, input):
+    def forward(self, input) -> Any:
         return F.glu(input, self.dim)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"dim={self.dim}"
 
 
 class GELU(Module):
-    """x * Phi(x). approximate: 'none' or 'tanh'."""
+    """x * Phi(x), Phi the standard normal distribution. Input of any shape, floating point; result of the same shape and
+    dtype.
 
-    def __init__(self, approximate="none"):
+    approximate: "none", or "tanh" for x / 2 * (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))).
+    """
+
+    def __init__(self, approximate="none") -> None:
         super().__init__()
         self.approximate = approximate
 
-    def forward(self, input):
+    def forward(self, input) -> Any:
         return F.gelu(input, approximate=self.approximate)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"approximate={self.approximate!r}"
 
 
 class _Shrink(Module):
     _function = ""
 
-    def __init__(self, lambd=0.5):
+    def __init__(self, lambd=0.5) -> None:
         super().__init__()
         self.lambd = lambd
 
-    def forward(self, input):
+    def forward(self, input) -> Any:
         return getattr(F, self._function)(input, self.lambd)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return str(self.lambd)
 
 
@@ -249,70 +268,72 @@ class Softshrink(_Shrink):
 
 
 class LeakyReLU(Module):
-    """x where it is positive, else negative_slope * x."""
+    """x where it is positive, else negative_slope * x. Input of any shape, floating point; result of the same shape and dtype."""
 
-    def __init__(self, negative_slope=0.01, inplace=False):
+    def __init__(self, negative_slope=0.01, inplace=False) -> None:
         super().__init__()
         self.negative_slope = negative_slope
         self.inplace = inplace
 
-    def forward(self, input):
+    def forward(self, input) -> Any:
         return F.leaky_relu(input, self.negative_slope, self.inplace)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"negative_slope={self.negative_slope}" + (", inplace=True" if self.inplace else "")
 
 
 class Softplus(Module):
-    """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold."""
+    """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold. Input of any shape; output the same."""
 
-    def __init__(self, beta=1.0, threshold=20.0):
+    def __init__(self, beta=1.0, threshold=20.0) -> None:
         super().__init__()
         self.beta = beta
         self.threshold = threshold
 
-    def forward(self, input):
+    def forward(self, input) -> Any:
         return F.softplus(input, self.beta, self.threshold)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"beta={self.beta}, threshold={self.threshold}"
 
 
 class PReLU(Module):
-    """LeakyReLU with a learned slope, one for all channels or num_parameters for dimension 1."""
+    """x where it is positive, else weight * x: a learned slope, one for all channels or num_parameters for dimension 1. Output
+    as the input.
+    """
 
-    def __init__(self, num_parameters=1, init=0.25, device=None, dtype=None):
+    def __init__(self, num_parameters=1, init=0.25, device=None, dtype=None) -> None:
         super().__init__()
         self.num_parameters = num_parameters
         self.init = init
         self.weight = Parameter(ember.empty(num_parameters, device=device, dtype=dtype))
         self.reset_parameters()
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         _init.constant_(self.weight, self.init)
 
-    def forward(self, input):
+    def forward(self, input) -> Any:
         return F.prelu(input, self.weight)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"num_parameters={self.num_parameters}"
 
 
 class _OverDim(Module):
     _function = ""
 
-    def __init__(self, dim=None):
+    def __init__(self, dim=None) -> None:
         super().__init__()
         self.dim = dim
 
-    def __setstate__(self, state):
+    def __setstate__(self, state) -> None:
         super().__setstate__(state)
         self.__dict__.setdefault("dim", None)
 
-    def forward(self, input):
+    def forward(self, input) -> Any:
         return getattr(F, self._function)(input, self.dim, _stacklevel=5)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"dim={self.dim}"
 
 
@@ -323,13 +344,22 @@ class Softmin(_OverDim):
 
 
 class Softmax(_OverDim):
-    """exp(x) over its sum along dim."""
+    """exp(x) / sum of exp(x) along dim: positive numbers that sum to 1. Result as the input.
+
+    dim: None chooses 0 or 1 by the number of dimensions, with a warning.
+
+    >>> nn.Softmax(dim=1)(torch.zeros(1, 4))
+    tensor([[0.2500, 0.2500, 0.2500, 0.2500]])
+    """
 
     _function = "softmax"
 
 
 class LogSoftmax(_OverDim):
-    """log(softmax(x)) along dim."""
+    """x - log(sum of exp(x) along dim): what NLLLoss wants. Result as the input.
+
+    dim: None chooses 0 or 1 by the number of dimensions, with a warning.
+    """
 
     _function = "log_softmax"
 
@@ -337,7 +367,7 @@ class LogSoftmax(_OverDim):
 class Softmax2d(Module):
     """Softmax over the channels of (N, C, H, W) or (C, H, W)."""
 
-    def forward(self, input):
+    def forward(self, input) -> Any:
         if input.dim() not in (3, 4):
             raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead")
         return F.softmax(input, -3, _stacklevel=5)
@@ -365,7 +395,7 @@ class MultiheadAttention(Module):
         batch_first=False,
         device=None,
         dtype=None,
-    ):
+    ) -> None:
         if embed_dim <= 0 or num_heads <= 0:
             raise ValueError(
                 f"embed_dim and num_heads must be greater than 0, got embed_dim={embed_dim} and num_heads={num_heads} instead"
@@ -418,7 +448,7 @@ class MultiheadAttention(Module):
         if self.bias_v is not None:
             _init.xavier_normal_(self.bias_v)
 
-    def __setstate__(self, state):
+    def __setstate__(self, state) -> None:
         state.setdefault("_qkv_same_embed_dim", True)  # files from before kdim and vdim
         super().__setstate__(state)
 
@@ -444,7 +474,7 @@ class MultiheadAttention(Module):
         attn_mask=None,
         average_attn_weights=True,
         is_causal=False,
-    ):
+    ) -> Any:
         turns = self.batch_first and query.dim() == 3
         key_padding_mask = F._canonical_mask(
             key_padding_mask, "key_padding_mask", F._none_or_dtype(attn_mask), "attn_mask", query.dtype
@@ -496,7 +526,7 @@ class MultiheadAttention(Module):
         used = (query, self.in_proj_weight, self.in_proj_bias, self.out_proj.weight, self.out_proj.bias)
         return not ember.is_grad_enabled() or not any(t.requires_grad for t in used)
 
-    def merge_masks(self, attn_mask, key_padding_mask, query):
+    def merge_masks(self, attn_mask, key_padding_mask, query) -> Any:
         """Both masks as one, expanded to (batch, heads, length, length), and its kind: 0 attention, 1 padding, 2 both; None, None."""
         kind = merged = None
         if key_padding_mask is not None:

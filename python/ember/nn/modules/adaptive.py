@@ -1,6 +1,7 @@
 """A softmax over many classes: the frequent ones in a head, the rest in clusters of ever smaller projections."""
 
 from collections import namedtuple
+from typing import Any
 
 import ember
 from .. import functional as F
@@ -19,7 +20,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     The i-th cluster projects to in_features / div_value ** (i + 1) features first.
     """
 
-    def __init__(self, in_features, n_classes, cutoffs, div_value=4.0, head_bias=False, device=None, dtype=None):
+    def __init__(self, in_features, n_classes, cutoffs, div_value=4.0, head_bias=False, device=None, dtype=None) -> None:
         super().__init__()
         cutoffs = list(cutoffs)
         if len(cutoffs) == 0:
@@ -44,13 +45,13 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             self.tail.append(Sequential(Linear(in_features, hidden, bias=False, **options),
                                         Linear(hidden, high - low, bias=False, **options)))
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         self.head.reset_parameters()
         for down, up in self.tail:
             down.reset_parameters()
             up.reset_parameters()
 
-    def forward(self, input_, target_):
+    def forward(self, input_, target_) -> Any:
         batched = target_.dim() > 0
         if target_.dim() == 1:
             if input_.shape[0] != target_.shape[0]:
@@ -90,11 +91,11 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             parts.append(inside + head[:, self.shortlist_size + i].unsqueeze(1))
         return ember.cat(parts, 1)
 
-    def log_prob(self, input):
+    def log_prob(self, input) -> Any:
         """(N, n_classes): log-probabilities of all classes."""
         return self._get_full_log_prob(input, self.head(input))
 
-    def predict(self, input):
+    def predict(self, input) -> Any:
         """The most likely class of each row. Clusters are looked into only where the head says so."""
         head = self.head(input)
         best = ember.argmax(head, dim=1)

@@ -1,5 +1,7 @@
 """Batch normalisation, and what it shares with instance normalisation: affine parameters and running statistics."""
 
+from typing import Any
+
 import ember
 from .. import functional as F
 from .. import init
@@ -16,7 +18,7 @@ class _NormBase(Module):
     __constants__ = ["track_running_stats", "momentum", "eps", "num_features", "affine"]
 
     def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None,
-                 dtype=None, *, bias=True):
+                 dtype=None, *, bias=True) -> None:
         super().__init__()
         self.num_features = num_features
         self.eps = eps
@@ -33,13 +35,13 @@ class _NormBase(Module):
                              ember.tensor(0, dtype=ember.long, device=device) if tracked else None)
         self.reset_parameters()
 
-    def reset_running_stats(self):
+    def reset_running_stats(self) -> None:
         if self.track_running_stats:
             self.running_mean.zero_()
             self.running_var.fill_(1)
             self.num_batches_tracked.zero_()
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         self.reset_running_stats()
         if self.affine:
             init.ones_(self.weight)
@@ -49,7 +51,7 @@ class _NormBase(Module):
     def _check_input_dim(self, input):
         raise NotImplementedError
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
                 f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}")
 
@@ -69,7 +71,7 @@ class _NormBase(Module):
 class _BatchNorm(_NormBase):
     """momentum None: running statistics are the plain average of all batches."""
 
-    def forward(self, input):
+    def forward(self, input) -> Any:
         self._check_input_dim(input)
         momentum = 0.0 if self.momentum is None else self.momentum
         if self.training and self.track_running_stats and self.num_batches_tracked is not None:
@@ -83,7 +85,12 @@ class _BatchNorm(_NormBase):
 
 
 class BatchNorm1d(_BatchNorm):
-    """batch_norm of (N, C) or (N, C, L)."""
+    """Batch normalisation of (N, C) or (N, C, L): each channel minus its mean, over its deviation, times weight plus bias.
+
+    In training the batch's own statistics are used and the running ones move by momentum; in evaluation the running ones
+    are used. momentum None: their plain average. ValueError for another number of dimensions, or for one value a channel in
+    training.
+    """
 
     def _check_input_dim(self, input):
         if input.dim() not in (2, 3):
@@ -91,7 +98,14 @@ class BatchNorm1d(_BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    """batch_norm of (N, C, H, W)."""
+    """Batch normalisation of pictures (N, C, H, W): each channel minus its mean, over its deviation, times weight plus bias.
+
+    In training the batch's own statistics are used and running_mean, running_var move by momentum; in evaluation these are
+    used. ValueError for another number of dimensions.
+
+    >>> nn.BatchNorm2d(3)(torch.randn(2, 3, 4, 4)).shape
+    torch.Size([2, 3, 4, 4])
+    """
 
     def _check_input_dim(self, input):
         if input.dim() != 4:
@@ -99,7 +113,11 @@ class BatchNorm2d(_BatchNorm):
 
 
 class BatchNorm3d(_BatchNorm):
-    """batch_norm of (N, C, D, H, W)."""
+    """Batch normalisation of volumes (N, C, D, H, W): each channel minus its mean, over its deviation, times weight plus bias.
+
+    In training the batch's own statistics are used and the running ones move by momentum; in evaluation the running ones
+    are used. ValueError for another number of dimensions.
+    """
 
     def _check_input_dim(self, input):
         if input.dim() != 5:
@@ -110,7 +128,7 @@ class SyncBatchNorm(_BatchNorm):
     """batch_norm of (N, C, *). Statistics are this process's own: process_group is kept for programs that name one."""
 
     def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True,
-                 process_group=None, device=None, dtype=None, *, bias=True):
+                 process_group=None, device=None, dtype=None, *, bias=True) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
         self.process_group = process_group
 
@@ -119,7 +137,7 @@ class SyncBatchNorm(_BatchNorm):
             raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
 
     @classmethod
-    def convert_sync_batchnorm(cls, module, process_group=None):
+    def convert_sync_batchnorm(cls, module, process_group=None) -> Any:
         """module with every BatchNorm layer in it replaced by a SyncBatchNorm that has its parameters and buffers."""
         made = module
         if isinstance(module, _BatchNorm):

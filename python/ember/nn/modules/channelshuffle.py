@@ -1,5 +1,7 @@
 """Channels mixed between groups."""
 
+from typing import Any
+
 from .. import functional as F
 from .module import Module
 
@@ -11,12 +13,12 @@ class ChannelShuffle(Module):
 
     __constants__ = ["groups"]
 
-    def __init__(self, groups):
+    def __init__(self, groups) -> None:
         super().__init__()
         self.groups = groups
 
-    def forward(self, input):
+    def forward(self, input) -> Any:
         return F.channel_shuffle(input, self.groups)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"groups={self.groups}"

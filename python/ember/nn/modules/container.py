@@ -3,6 +3,7 @@
 import operator
 from collections import OrderedDict
 from itertools import chain, islice
+from typing import Any
 
 import ember
 from .module import Module, _addindent
@@ -39,16 +40,23 @@ def _pairs(owner, items):
 class Container(Module):
     """Deprecated: a module that holds the modules it is given as keywords."""
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs) -> None:
         super().__init__()
         for key, value in kwargs.items():
             self.add_module(key, value)
 
 
 class Sequential(Module):
-    """Calls its modules in order, each on the result of the one before. Takes modules or one OrderedDict."""
+    """Calls its modules in order, each on the result of the one before. Takes modules or one OrderedDict.
 
-    def __init__(self, *args):
+    Indexed, sliced and iterated over as a list is; append, insert and extend change it.
+
+    >>> net = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1))
+    >>> net(torch.zeros(4, 2)).shape
+    torch.Size([4, 1])
+    """
+
+    def __init__(self, *args) -> None:
         super().__init__()
         named = args[0].items() if len(args) == 1 and isinstance(args[0], OrderedDict) else \
             ((str(i), module) for i, module in enumerate(args))
@@ -58,15 +66,15 @@ class Sequential(Module):
     def _name_at(self, idx):
         return next(islice(self._modules, _index(self, idx), None))
 
-    def __getitem__(self, idx):
+    def __getitem__(self, idx) -> Any:
         if isinstance(idx, slice):
             return type(self)(OrderedDict(list(self._modules.items())[idx]))
         return self._modules[self._name_at(idx)]
 
-    def __setitem__(self, idx, module):
+    def __setitem__(self, idx, module) -> None:
         setattr(self, self._name_at(idx), module)
 
-    def __delitem__(self, idx):
+    def __delitem__(self, idx) -> None:
         names = list(self._modules)[idx] if isinstance(idx, slice) else [self._name_at(idx)]
         for name in names:
             delattr(self, name)
@@ -75,13 +83,13 @@ class Sequential(Module):
     def _renumber(self, modules):
         self._modules = {str(i): module for i, module in enumerate(modules)}
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._modules)
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         return iter(self._modules.values())
 
-    def __dir__(self):
+    def __dir__(self) -> Any:
         return [name for name in super().__dir__() if not name.isdigit()]
 
     def _need_sequential(self, other):
@@ -89,14 +97,14 @@ class Sequential(Module):
             raise ValueError("add operator supports only objects of Sequential class, but "
                              f"{type(other)} is given.")
 
-    def __add__(self, other):
+    def __add__(self, other) -> Any:
         self._need_sequential(other)
         out = Sequential()
         for module in chain(self, other):
             out.append(module)
         return out
 
-    def __iadd__(self, other):
+    def __iadd__(self, other) -> Any:
         self._need_sequential(other)
         for module in list(other):
             self.append(module)
@@ -108,7 +116,7 @@ class Sequential(Module):
         if other <= 0:
             raise ValueError(f"Non-positive multiplication factor {other} for {type(self)}")
 
-    def __mul__(self, other):
+    def __mul__(self, other) -> Any:
         self._need_factor(other)
         out = Sequential()
         for _ in range(other):
@@ -118,7 +126,7 @@ class Sequential(Module):
 
     __rmul__ = __mul__
 
-    def __imul__(self, other):
+    def __imul__(self, other) -> Any:
         self._need_factor(other)
         own = list(self)
         for _ in range(other - 1):
@@ -126,17 +134,17 @@ class Sequential(Module):
                 self.append(module)
         return self
 
-    def forward(self, input):
+    def forward(self, input) -> Any:
         for module in self._modules.values():
             input = module(input)
         return input
 
-    def append(self, module):
+    def append(self, module) -> Any:
         """Add module at the end. Returns self."""
         self.add_module(str(len(self)), module)
         return self
 
-    def insert(self, index, module):
+    def insert(self, index, module) -> Any:
         """Put module before position index. Returns self."""
         if not isinstance(module, Module):
             raise AssertionError(f"module should be of type: {Module}")
@@ -148,13 +156,13 @@ class Sequential(Module):
         self._renumber(modules)
         return self
 
-    def extend(self, sequential):
+    def extend(self, sequential) -> Any:
         """Add all modules of an iterable at the end. Returns self."""
         for module in sequential:
             self.append(module)
         return self
 
-    def pop(self, key):
+    def pop(self, key) -> Any:
         """Remove and return the module at a position."""
         module = self[key]
         del self[key]
@@ -162,22 +170,29 @@ class Sequential(Module):
 
 
 class ModuleList(Module):
-    """A list of modules, registered under their positions."""
+    """A list of modules, registered under their positions: indexed, sliced, appended to and iterated over as a list is.
 
-    def __init__(self, modules=None):
+    It has no forward of its own.
+
+    >>> layers = nn.ModuleList([nn.Linear(2, 3), nn.Linear(3, 1)])
+    >>> len(layers), layers[-1].out_features
+    (2, 1)
+    """
+
+    def __init__(self, modules=None) -> None:
         super().__init__()
         if modules is not None:
             self += modules
 
-    def __getitem__(self, idx):
+    def __getitem__(self, idx) -> Any:
         if isinstance(idx, slice):
             return type(self)(list(self._modules.values())[idx])
         return self._modules[str(_index(self, idx))]
 
-    def __setitem__(self, idx, module):
+    def __setitem__(self, idx, module) -> None:
         setattr(self, str(_index(self, idx)), module)
 
-    def __delitem__(self, idx):
+    def __delitem__(self, idx) -> None:
         modules = list(self._modules.values())
         if isinstance(idx, slice):
             del modules[idx]
@@ -185,25 +200,25 @@ class ModuleList(Module):
             del modules[_index(self, idx)]
         self._modules = {str(i): module for i, module in enumerate(modules)}
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._modules)
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         return iter(self._modules.values())
 
-    def __iadd__(self, modules):
+    def __iadd__(self, modules) -> Any:
         return self.extend(modules)
 
-    def __add__(self, other):
+    def __add__(self, other) -> Any:
         combined = ModuleList()
         for i, module in enumerate(chain(self, other)):
             combined.add_module(str(i), module)
         return combined
 
-    def __dir__(self):
+    def __dir__(self) -> Any:
         return [name for name in super().__dir__() if not name.isdigit()]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         reprs = [repr(item) for item in self]
         if not reprs:
             return self._get_name() + "()"
@@ -220,25 +235,25 @@ class ModuleList(Module):
             lines.append(_addindent(line, 2))
         return self._get_name() + "(\n  " + "\n  ".join(lines) + "\n)"
 
-    def insert(self, index, module):
+    def insert(self, index, module) -> None:
         """Put module before position index."""
         modules = list(self)
         modules.insert(index, module)
         for i, item in enumerate(modules):
             self.add_module(str(i), item)
 
-    def append(self, module):
+    def append(self, module) -> Any:
         """Add module at the end. Returns self."""
         self.add_module(str(len(self)), module)
         return self
 
-    def pop(self, key):
+    def pop(self, key) -> Any:
         """Remove and return the module at a position."""
         module = self[key]
         del self[key]
         return module
 
-    def extend(self, modules):
+    def extend(self, modules) -> Any:
         """Add all modules of an iterable at the end. Returns self."""
         if not _iterable(modules):
             raise TypeError("ModuleList.extend should be called with an iterable, but got "
@@ -250,51 +265,51 @@ class ModuleList(Module):
 
 
 class ModuleDict(Module):
-    """A dictionary of modules, in order of insertion."""
+    """A dictionary of modules, registered under their keys, in order of insertion. It has no forward of its own."""
 
-    def __init__(self, modules=None):
+    def __init__(self, modules=None) -> None:
         super().__init__()
         if modules is not None:
             self.update(modules)
 
-    def __getitem__(self, key):
+    def __getitem__(self, key) -> Any:
         return self._modules[key]
 
-    def __setitem__(self, key, module):
+    def __setitem__(self, key, module) -> None:
         self.add_module(key, module)
 
-    def __delitem__(self, key):
+    def __delitem__(self, key) -> None:
         del self._modules[key]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._modules)
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         return iter(self._modules)
 
-    def __contains__(self, key):
+    def __contains__(self, key) -> bool:
         return key in self._modules
 
-    def clear(self):
+    def clear(self) -> None:
         """Remove all items."""
         self._modules.clear()
 
-    def pop(self, key):
+    def pop(self, key) -> Any:
         """Remove and return the module under key."""
         module = self[key]
         del self[key]
         return module
 
-    def keys(self):
+    def keys(self) -> Any:
         return self._modules.keys()
 
-    def items(self):
+    def items(self) -> Any:
         return self._modules.items()
 
-    def values(self):
+    def values(self) -> Any:
         return self._modules.values()
 
-    def update(self, modules):
+    def update(self, modules) -> None:
         """Add or replace from a mapping or an iterable of pairs."""
         if not _iterable(modules):
             raise TypeError("ModuleDict.update should be called with an iterable of key/value pairs, but got "
@@ -316,13 +331,13 @@ def _describe(value, type_name):
 class ParameterList(Module):
     """A list of parameters. Tensors become Parameters; other values are kept as they are."""
 
-    def __init__(self, values=None):
+    def __init__(self, values=None) -> None:
         super().__init__()
         self._size = 0
         if values is not None:
             self += values
 
-    def __getitem__(self, idx):
+    def __getitem__(self, idx) -> Any:
         if isinstance(idx, slice):
             out = type(self)()
             for i in range(*idx.indices(len(self))):
@@ -330,31 +345,31 @@ class ParameterList(Module):
             return out
         return getattr(self, str(_index(self, idx)))
 
-    def __setitem__(self, idx, param):
+    def __setitem__(self, idx, param) -> None:
         # A plain tensor becomes a Parameter, except inside an existing non-parameter slot.
         if isinstance(param, ember.Tensor) and not isinstance(param, Parameter):
             param = Parameter(param)
         setattr(self, str(_index(self, idx)), param)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self._size
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         return iter(self[i] for i in range(len(self)))
 
-    def __iadd__(self, values):
+    def __iadd__(self, values) -> Any:
         return self.extend(values)
 
-    def __dir__(self):
+    def __dir__(self) -> Any:
         return [name for name in super().__dir__() if not name.isdigit()]
 
-    def append(self, value):
+    def append(self, value) -> Any:
         """Add a value at the end. Returns self."""
         self._size += 1
         self[self._size - 1] = value
         return self
 
-    def extend(self, values):
+    def extend(self, values) -> Any:
         """Add all values of an iterable at the end. Returns self."""
         if not _iterable(values) or isinstance(values, ember.Tensor):
             raise TypeError("ParameterList.extend should be called with an iterable, but got "
@@ -363,17 +378,17 @@ class ParameterList(Module):
             self.append(value)
         return self
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return "\n".join(f"  ({i}): {_describe(value, lambda t: t.dtype)}" for i, value in enumerate(self))
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args, **kwargs) -> Any:
         raise RuntimeError("ParameterList should not be called.")
 
 
 class ParameterDict(Module):
     """A dictionary of parameters. Tensors become Parameters; other values are kept as they are."""
 
-    def __init__(self, parameters=None):
+    def __init__(self, parameters=None) -> None:
         super().__init__()
         self._keys = {}
         if parameters is not None:
@@ -385,54 +400,54 @@ class ParameterDict(Module):
                             f"'{type(key).__name__}'). Open an issue on github if you need non-string keys.")
         return key
 
-    def __getitem__(self, key):
+    def __getitem__(self, key) -> Any:
         return getattr(self, self._key_to_attr(key))
 
-    def __setitem__(self, key, value):
+    def __setitem__(self, key, value) -> None:
         attr = self._key_to_attr(key)
         self._keys[key] = None
         if isinstance(value, ember.Tensor) and not isinstance(value, Parameter):
             value = Parameter(value)
         setattr(self, attr, value)
 
-    def __delitem__(self, key):
+    def __delitem__(self, key) -> None:
         del self._keys[key]
         delattr(self, self._key_to_attr(key))
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._keys)
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         return iter(self._keys)
 
-    def __reversed__(self):
+    def __reversed__(self) -> Any:
         return reversed(list(self._keys))
 
-    def __contains__(self, key):
+    def __contains__(self, key) -> bool:
         return key in self._keys
 
-    def copy(self):
+    def copy(self) -> Any:
         """A new ParameterDict that holds the same parameters."""
         return ParameterDict(OrderedDict((k, self[k]) for k in self._keys))
 
-    def setdefault(self, key, default=None):
+    def setdefault(self, key, default=None) -> Any:
         """The value under key, after setting it to default if it was absent."""
         if key not in self:
             self[key] = default
         return self[key]
 
-    def clear(self):
+    def clear(self) -> None:
         """Remove all items."""
         for key in list(self._keys):
             del self[key]
 
-    def pop(self, key):
+    def pop(self, key) -> Any:
         """Remove and return the value under key."""
         value = self[key]
         del self[key]
         return value
 
-    def popitem(self):
+    def popitem(self) -> Any:
         """Remove and return the last (key, value)."""
         key, _ = self._keys.popitem()
         value = self[key]
@@ -440,24 +455,24 @@ class ParameterDict(Module):
         del self[key]
         return key, value
 
-    def get(self, key, default=None):
+    def get(self, key, default=None) -> Any:
         """The value under key, or default."""
         return self[key] if key in self else default
 
-    def fromkeys(self, keys, default=None):
+    def fromkeys(self, keys, default=None) -> Any:
         """A new ParameterDict with these keys, all holding default."""
         return ParameterDict((k, default) for k in keys)
 
-    def keys(self):
+    def keys(self) -> Any:
         return self._keys.keys()
 
-    def items(self):
+    def items(self) -> Any:
         return ((k, self[k]) for k in self._keys)
 
-    def values(self):
+    def values(self) -> Any:
         return (self[k] for k in self._keys)
 
-    def update(self, parameters):
+    def update(self, parameters) -> None:
         """Add or replace from a mapping or an iterable of pairs. A plain dict's keys are taken in sorted order."""
         if not _iterable(parameters) or isinstance(parameters, ember.Tensor):
             raise TypeError("ParametersDict.update should be called with an iterable of key/value pairs, but got "
@@ -469,22 +484,22 @@ class ParameterDict(Module):
         for key, value in items:
             self[key] = value
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return "\n".join(f"  ({key}): {_describe(value, ember.typename)}" for key, value in self.items())
 
-    def __call__(self, input):
+    def __call__(self, input) -> Any:
         raise RuntimeError("ParameterDict should not be called.")
 
-    def __or__(self, other):
+    def __or__(self, other) -> Any:
         out = self.copy()
         out.update(other)
         return out
 
-    def __ror__(self, other):
+    def __ror__(self, other) -> Any:
         out = other.copy()
         out.update(self)
         return out
 
-    def __ior__(self, other):
+    def __ior__(self, other) -> Any:
         self.update(other)
         return self

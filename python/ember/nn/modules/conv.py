@@ -1,6 +1,7 @@
 """Convolutions over 1, 2 and 3 dimensions of space, and their transposes."""
 
 import math
+from typing import Any
 
 import ember
 from .. import functional as F
@@ -23,7 +24,7 @@ class _ConvNd(Module):
                      "out_channels", "kernel_size"]
 
     def __init__(self, in_channels, out_channels, kernel_size, stride, padding, dilation, transposed, output_padding,
-                 groups, bias, padding_mode, device=None, dtype=None):
+                 groups, bias, padding_mode, device=None, dtype=None) -> None:
         super().__init__()
         if groups <= 0:
             raise ValueError("groups must be a positive integer")
@@ -71,7 +72,7 @@ class _ConvNd(Module):
                 both[2 * i + 1] = total - total // 2
         return both
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         # a=sqrt(5) makes the bound 1/sqrt(fan_in).
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
@@ -80,7 +81,7 @@ class _ConvNd(Module):
                 bound = 1 / math.sqrt(fan_in)
                 init.uniform_(self.bias, -bound, bound)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         n = len(self.kernel_size)
         text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
         for name, usual in (("padding", (0,) * n), ("dilation", (1,) * n), ("output_padding", (0,) * n), ("groups", 1)):
@@ -90,7 +91,7 @@ class _ConvNd(Module):
             text += ", bias=False"
         return text + (f", padding_mode={self.padding_mode}" if self.padding_mode != "zeros" else "")
 
-    def __setstate__(self, state):
+    def __setstate__(self, state) -> None:
         super().__setstate__(state)
         self.__dict__.setdefault("padding_mode", "zeros")
 
@@ -112,32 +113,47 @@ class _Conv(_ConvNd):
             return conv(padded, weight, bias, self.stride, 0, self.dilation, self.groups)
         return conv(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
 
-    def forward(self, input):
+    def forward(self, input) -> Any:
         return self._conv_forward(input, self.weight, self.bias)
 
 
 class Conv1d(_Conv):
-    """Input (N, in_channels, L) or (in_channels, L), weight (out_channels, in_channels / groups, kernel_size)."""
+    """Slides out_channels filters over sequences (N, in_channels, L) or (in_channels, L); weight (out_channels, in_channels /
+    groups, kernel_size). Output (N, out_channels, floor((L + 2 padding - dilation (k - 1) - 1) / stride) + 1).
+
+    padding: a number, one a dimension, 'same' or 'valid'. padding_mode: 'zeros', 'reflect', 'replicate' or 'circular'.
+    groups: into how many groups the channels fall. ValueError for channels that groups does not divide; RuntimeError for an
+    input that does not fit the weight, or is smaller than the kernel.
+
+    >>> nn.Conv1d(2, 4, kernel_size=3, stride=2)(torch.zeros(1, 2, 9)).shape
+    torch.Size([1, 4, 4])
+    """
 
     _space = 1
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
-                 padding_mode="zeros", device=None, dtype=None):
+    def __init__(self, in_channels, out_channels, kernel_size, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups=1, bias=True,
+                 padding_mode="zeros", device=None, dtype=None) -> None:
         self._build(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device,
                     dtype)
 
 
 class Conv2d(_Conv):
-    """Input (N, in_channels, H, W) or (in_channels, H, W), weight (out_channels, in_channels / groups, kh, kw).
+    """Slides out_channels filters over pictures (N, in_channels, H, W) or (in_channels, H, W); weight (out_channels,
+    in_channels / groups, kh, kw). Output (N, out_channels, H_out, W_out), H_out = floor((H + 2 padding - dilation (kh - 1)
+    - 1) / stride) + 1.
 
-    padding: a number, one a dimension, 'same' or 'valid'. padding_mode: what stands in the padding: 'zeros', 'reflect',
-    'replicate' or 'circular'.
+    padding: a number, one a dimension, 'same' or 'valid'. padding_mode: 'zeros', 'reflect', 'replicate' or 'circular'.
+    groups: into how many groups the channels fall. ValueError for channels that groups does not divide; RuntimeError for an
+    input that does not fit the weight, or is smaller than the kernel.
+
+    >>> nn.Conv2d(3, 8, kernel_size=3, padding=1)(torch.zeros(1, 3, 16, 16)).shape
+    torch.Size([1, 8, 16, 16])
     """
 
     _space = 2
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
-                 padding_mode="zeros", device=None, dtype=None):
+    def __init__(self, in_channels, out_channels, kernel_size, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups=1, bias=True,
+                 padding_mode="zeros", device=None, dtype=None) -> None:
         self._build(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device,
                     dtype)
 
@@ -149,12 +165,18 @@ class Conv2d(_Conv):
 
 
 class Conv3d(_Conv):
-    """Input (N, in_channels, D, H, W) or (in_channels, D, H, W), weight (out_channels, in_channels / groups, kd, kh, kw)."""
+    """Slides out_channels filters over volumes (N, in_channels, D, H, W) or (in_channels, D, H, W); weight (out_channels,
+    in_channels / groups, kd, kh, kw). Output sizes floor((size + 2 padding - dilation (k - 1) - 1) / stride) + 1.
+
+    padding: a number, one a dimension, 'same' or 'valid'. padding_mode: 'zeros', 'reflect', 'replicate' or 'circular'.
+    groups: into how many groups the channels fall. ValueError for channels that groups does not divide; RuntimeError for an
+    input that does not fit the weight, or is smaller than the kernel.
+    """
 
     _space = 3
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
-                 padding_mode="zeros", device=None, dtype=None):
+    def __init__(self, in_channels, out_channels, kernel_size, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups=1, bias=True,
+                 padding_mode="zeros", device=None, dtype=None) -> None:
         self._build(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device,
                     dtype)
 
@@ -163,7 +185,7 @@ class _ConvTransposeNd(_ConvNd):
     """The gradient of a convolution as a layer; output_size of forward() chooses among the sizes that a stride allows."""
 
     def __init__(self, in_channels, out_channels, kernel_size, stride, padding, dilation, transposed, output_padding,
-                 groups, bias, padding_mode, device=None, dtype=None):
+                 groups, bias, padding_mode, device=None, dtype=None) -> None:
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {self.__class__.__name__}')
         super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, transposed, output_padding,
@@ -197,7 +219,7 @@ class _ConvTranspose(_ConvTransposeNd):
                                   spread(dilation), True, spread(output_padding), groups, bias, padding_mode,
                                   device=device, dtype=dtype)
 
-    def forward(self, input, output_size=None):
+    def forward(self, input, output_size=None) -> Any:
         if self.padding_mode != "zeros":
             raise ValueError(f"Only `zeros` padding mode is supported for ConvTranspose{self._space}d")
         more = self._output_padding(input, output_size, self.stride, self.padding, self.kernel_size, self._space,
@@ -207,23 +229,38 @@ class _ConvTranspose(_ConvTransposeNd):
 
 
 class ConvTranspose1d(_ConvTranspose):
-    """Input (N, in_channels, L) or (in_channels, L), weight (in_channels, out_channels / groups, kernel_size)."""
+    """The gradient of Conv1d with respect to its input, as a layer. Input (N, in_channels, L) or (in_channels, L), weight
+    (in_channels, out_channels / groups, kernel_size), output length (L - 1) stride - 2 padding + dilation (k - 1) +
+    output_padding + 1.
+
+    forward(input, output_size=None): chooses among the lengths that stride leaves open.
+    """
 
     _space = 1
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True,
-                 dilation=1, padding_mode="zeros", device=None, dtype=None):
+    def __init__(self, in_channels, out_channels, kernel_size, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
+                 groups=1, bias=True,
+                 dilation: Any = 1, padding_mode="zeros", device=None, dtype=None) -> None:
         self._build(in_channels, out_channels, kernel_size, stride, padding, output_padding, groups, bias, dilation,
                     padding_mode, device, dtype)
 
 
 class ConvTranspose2d(_ConvTranspose):
-    """Input (N, in_channels, H, W) or (in_channels, H, W), weight (in_channels, out_channels / groups, kh, kw)."""
+    """The gradient of Conv2d with respect to its input, as a layer. Input (N, in_channels, H, W) or (in_channels, H, W),
+    weight (in_channels, out_channels / groups, kh, kw), output sizes (H - 1) stride - 2 padding + dilation (kh - 1) +
+    output_padding + 1.
+
+    forward(input, output_size=None): chooses among the sizes that stride leaves open.
+
+    >>> nn.ConvTranspose2d(4, 2, kernel_size=2, stride=2)(torch.zeros(1, 4, 8, 8)).shape
+    torch.Size([1, 2, 16, 16])
+    """
 
     _space = 2
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True,
-                 dilation=1, padding_mode="zeros", device=None, dtype=None):
+    def __init__(self, in_channels, out_channels, kernel_size, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
+                 groups=1, bias=True,
+                 dilation: Any = 1, padding_mode="zeros", device=None, dtype=None) -> None:
         self._build(in_channels, out_channels, kernel_size, stride, padding, output_padding, groups, bias, dilation,
                     padding_mode, device, dtype)
 
@@ -233,8 +270,9 @@ class ConvTranspose3d(_ConvTranspose):
 
     _space = 3
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True,
-                 dilation=1, padding_mode="zeros", device=None, dtype=None):
+    def __init__(self, in_channels, out_channels, kernel_size, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
+                 groups=1, bias=True,
+                 dilation: Any = 1, padding_mode="zeros", device=None, dtype=None) -> None:
         self._build(in_channels, out_channels, kernel_size, stride, padding, output_padding, groups, bias, dilation,
                     padding_mode, device, dtype)
 
@@ -251,11 +289,11 @@ class _LazyConvXdMixin(LazyModuleMixin):
         if bias:
             self.bias = UninitializedParameter(device=device, dtype=dtype)
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         if not self.has_uninitialized_params() and self.in_channels != 0:
             super().reset_parameters()
 
-    def initialize_parameters(self, input, *args, **kwargs):
+    def initialize_parameters(self, input, *args, **kwargs) -> None:
         if not self.has_uninitialized_params():
             return
         self.in_channels = self._get_in_channels(input)
@@ -281,16 +319,17 @@ class _LazyConvXdMixin(LazyModuleMixin):
 
 
 class _LazyConv(_LazyConvXdMixin):
-    def __init__(self, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
-                 padding_mode="zeros", device=None, dtype=None):
+    def __init__(self, out_channels, kernel_size, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups=1, bias=True,
+                 padding_mode="zeros", device=None, dtype=None) -> None:
         super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode, device=device,
                          dtype=dtype)
         self._make_lazy(out_channels, bias, device, dtype)
 
 
 class _LazyConvTranspose(_LazyConvXdMixin):
-    def __init__(self, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True, dilation=1,
-                 padding_mode="zeros", device=None, dtype=None):
+    def __init__(self, out_channels, kernel_size, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups=1,
+                 bias=True, dilation: Any = 1,
+                 padding_mode="zeros", device=None, dtype=None) -> None:
         super().__init__(0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation, padding_mode,
                          device=device, dtype=dtype)
         self._make_lazy(out_channels, bias, device, dtype)

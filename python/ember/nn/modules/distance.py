@@ -1,5 +1,7 @@
 """Distances between rows."""
 
+from typing import Any
+
 from .. import functional as F
 from .module import Module
 
@@ -9,23 +11,23 @@ __all__ = ["PairwiseDistance", "CosineSimilarity"]
 class PairwiseDistance(Module):
     """The p-norm of x1 - x2 + eps along the last dimension."""
 
-    def __init__(self, p=2.0, eps=1e-6, keepdim=False):
+    def __init__(self, p=2.0, eps=1e-6, keepdim=False) -> None:
         super().__init__()
         self.norm = p
         self.eps = eps
         self.keepdim = keepdim
 
-    def forward(self, x1, x2):
+    def forward(self, x1, x2) -> Any:
         return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
 
 
 class CosineSimilarity(Module):
     """The cosine of the angle between x1 and x2 along dim."""
 
-    def __init__(self, dim=1, eps=1e-8):
+    def __init__(self, dim=1, eps=1e-8) -> None:
         super().__init__()
         self.dim = dim
         self.eps = eps
 
-    def forward(self, x1, x2):
+    def forward(self, x1, x2) -> Any:
         return F.cosine_similarity(x1, x2, self.dim, self.eps)

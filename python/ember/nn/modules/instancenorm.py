@@ -1,6 +1,7 @@
 """Instance normalisation: batch normalisation of each sample by itself."""
 
 import warnings
+from typing import Any
 
 from .. import functional as F
 from .batchnorm import _NormBase
@@ -12,7 +13,7 @@ class _InstanceNorm(_NormBase):
     _dims = 0  # of an input without a batch
 
     def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=False, track_running_stats=False, device=None,
-                 dtype=None, *, bias=True):
+                 dtype=None, *, bias=True) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
     def _check_input_dim(self, input):
@@ -42,7 +43,7 @@ class _InstanceNorm(_NormBase):
                                self.training or not self.track_running_stats,
                                0.0 if self.momentum is None else self.momentum, self.eps)
 
-    def forward(self, input):
+    def forward(self, input) -> Any:
         self._check_input_dim(input)
         dim = input.dim() - self._dims
         if input.size(dim) != self.num_features:
@@ -61,7 +62,10 @@ class InstanceNorm1d(_InstanceNorm):
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """instance_norm of (N, C, H, W) or (C, H, W)."""
+    """Normalisation of each channel of each picture, (N, C, H, W) or (C, H, W), by its own mean and variance.
+
+    affine: whether there are weight and bias. track_running_stats: whether evaluation uses running statistics.
+    """
 
     _dims = 3
 

@@ -2,6 +2,7 @@
 
 import itertools
 import warnings
+from typing import Any
 
 import ember
 from ..parameter import is_lazy
@@ -18,7 +19,7 @@ class LazyModuleMixin:
 
     cls_to_become = None
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, **kwargs) -> None:
         super().__init__(*args, **kwargs)
         self._load_hook = self._register_load_state_dict_pre_hook(self._lazy_load_hook)
         self._initialize_hook = self.register_forward_pre_hook(self._infer_parameters, with_kwargs=True)
@@ -42,11 +43,11 @@ class LazyModuleMixin:
                 with ember.no_grad():
                     tensor.materialize(given.shape)
 
-    def initialize_parameters(self, *args, **kwargs):
+    def initialize_parameters(self, *args, **kwargs) -> Any:
         """Give the parameters their shapes. args: forward's."""
         raise NotImplementedError(f"initialize_parameters is not implemented for {self.__class__.__name__}")
 
-    def has_uninitialized_params(self):
+    def has_uninitialized_params(self) -> bool:
         """Whether a parameter or buffer still has no shape."""
         return any(is_lazy(tensor) for _, tensor in self._own_tensors())
 

@@ -1,6 +1,7 @@
 """Linear maps."""
 
 import math
+from typing import Any
 
 import ember
 from .. import functional as F
@@ -13,22 +14,31 @@ __all__ = ["Identity", "Linear", "NonDynamicallyQuantizableLinear", "Bilinear", 
 
 
 class Identity(Module):
-    """Returns its input. Takes and ignores any arguments."""
+    """Returns its input. Takes and ignores any arguments, so that it can stand where another layer might.
 
-    def __init__(self, *args, **kwargs):
+    >>> nn.Identity(54, unused=True)(torch.ones(2))
+    tensor([1., 1.])
+    """
+
+    def __init__(self, *args, **kwargs) -> None:
         super().__init__()
 
-    def forward(self, input):
+    def forward(self, input) -> Any:
         return input
 
 
 class Linear(Module):
-    """y = x A^T + b. Input (*, in_features), output (*, out_features).
+    """y = x A^T + b. Input (*, in_features), output (*, out_features), floating point or complex.
 
-    weight (out_features, in_features) and bias (out_features) start uniform in +-1/sqrt(in_features).
+    weight (out_features, in_features) and bias (out_features) start uniform in +-1/sqrt(in_features). RuntimeError for an
+    input whose last size is not in_features, or of another dtype than the weight.
+
+    >>> layer = nn.Linear(3, 5)
+    >>> layer(torch.zeros(2, 3)).shape, layer.weight.shape
+    (torch.Size([2, 5]), torch.Size([5, 3]))
     """
 
-    def __init__(self, in_features, out_features, bias=True, device=None, dtype=None):
+    def __init__(self, in_features, out_features, bias=True, device=None, dtype=None) -> None:
         super().__init__()
         self.in_features = in_features
         self.out_features = out_features
@@ -39,7 +49,7 @@ class Linear(Module):
             self.register_parameter("bias", None)
         self.reset_parameters()
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         # a=sqrt(5) makes the bound 1/sqrt(in_features).
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
@@ -47,10 +57,10 @@ class Linear(Module):
             bound = 1 / math.sqrt(fan_in) if fan_in > 0 else 0
             init.uniform_(self.bias, -bound, bound)
 
-    def forward(self, input):
+    def forward(self, input) -> Any:
         return F.linear(input, self.weight, self.bias)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
@@ -61,7 +71,7 @@ class NonDynamicallyQuantizableLinear(Linear):
 class Bilinear(Module):
     """y = x1^T A x2 + b. Inputs (*, in1_features) and (*, in2_features), output (*, out_features)."""
 
-    def __init__(self, in1_features, in2_features, out_features, bias=True, device=None, dtype=None):
+    def __init__(self, in1_features, in2_features, out_features, bias=True, device=None, dtype=None) -> None:
         super().__init__()
         if in1_features <= 0:
             raise ValueError(f"in1_features must be > 0, but got {in1_features}")
@@ -75,16 +85,16 @@ class Bilinear(Module):
             self.register_parameter("bias", None)
         self.reset_parameters()
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         bound = 1 / math.sqrt(self.weight.size(1))
         init.uniform_(self.weight, -bound, bound)
         if self.bias is not None:
             init.uniform_(self.bias, -bound, bound)
 
-    def forward(self, input1, input2):
+    def forward(self, input1, input2) -> Any:
         return F.bilinear(input1, input2, self.weight, self.bias)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return (f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
                 f"out_features={self.out_features}, bias={self.bias is not None}")
 
@@ -94,18 +104,18 @@ class LazyLinear(LazyModuleMixin, Linear):
 
     cls_to_become = Linear
 
-    def __init__(self, out_features, bias=True, device=None, dtype=None):
+    def __init__(self, out_features, bias=True, device=None, dtype=None) -> None:
         super().__init__(0, 0, False)
         self.weight = UninitializedParameter(device=device, dtype=dtype)
         self.out_features = out_features
         if bias:
             self.bias = UninitializedParameter(device=device, dtype=dtype)
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         if not self.has_uninitialized_params() and self.in_features != 0:
             super().reset_parameters()
 
-    def initialize_parameters(self, input):
+    def initialize_parameters(self, input) -> None:
         if self.has_uninitialized_params():
             with ember.no_grad():
                 self.in_features = input.shape[-1]

@@ -3,6 +3,7 @@
 import warnings
 from collections import OrderedDict, namedtuple
 from itertools import chain
+from typing import Any
 
 import ember
 from ember.utils.hooks import BackwardHook, RemovableHandle
@@ -34,7 +35,7 @@ _global_backward_pre_hooks = _g.backward_pre_hooks
 class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
     __slots__ = ()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         if not self.missing_keys and not self.unexpected_keys:
             return "<All keys matched successfully>"
         return super().__repr__()
@@ -55,7 +56,7 @@ def _may_swap_data(old, new):
 
 
 def _forward_unimplemented(self, *input):
-    """Called when a subclass defines no forward."""
+    """What a subclass defines to say what the module computes. NotImplementedError when it does not."""
     raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
 
@@ -109,7 +110,8 @@ class Module:
                    "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks",
                    "_load_state_dict_post_hooks")
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, **kwargs) -> None:
+        """Prepares the registers of parameters, buffers, submodules and hooks: a subclass calls it before it assigns any."""
         if not self.call_super_init:
             if kwargs:
                 raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument "
@@ -145,7 +147,7 @@ class Module:
         if name not in registry and hasattr(self, name):
             raise KeyError(f"attribute '{name}' already exists")
 
-    def register_buffer(self, name, tensor, persistent=True):
+    def register_buffer(self, name, tensor, persistent=True) -> None:
         """Add a tensor (or None) that is state but no parameter. persistent=False: not in state_dict()."""
         if "_buffers" not in self.__dict__:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
@@ -163,7 +165,7 @@ class Module:
         else:
             self._non_persistent_buffers_set.add(name)
 
-    def register_parameter(self, name, param):
+    def register_parameter(self, name, param) -> None:
         """Add a Parameter (or None) under name. Raises TypeError, KeyError, ValueError (non-leaf tensor)."""
         if "_parameters" not in self.__dict__:
             raise AttributeError("cannot assign parameter before Module.__init__() call")
@@ -184,15 +186,17 @@ class Module:
                 param = output
         self._parameters[name] = param
 
-    def add_module(self, name, module):
-        """Add a submodule (or None) under name."""
+    def add_module(self, name, module) -> None:
+        """Add a submodule (or None) under name. TypeError for what is no module, KeyError for a name that is taken or has a
+        dot.
+        """
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{ember.typename(module)} is not a Module subclass")
         self._check_name("module", name, self._modules)
         self._modules[name] = self._module_hooked(name, module)
 
-    def register_module(self, name, module):
-        """Same as add_module."""
+    def register_module(self, name, module) -> None:
+        """Same as add_module: add a submodule (or None) under name."""
         self.add_module(name, module)
 
     def _module_hooked(self, name, module):
@@ -202,8 +206,9 @@ class Module:
                 module = output
         return module
 
-    def __getattr__(self, name):
+    def __getattr__(self, name) -> Any:
         # Written out: every use of a parameter, buffer or submodule comes through here.
+        """Finds parameters, buffers and submodules by name. AttributeError for others."""
         own = self.__dict__
         try:
             members = own["_parameters"]
@@ -228,7 +233,7 @@ class Module:
         if "_buffers" not in but:
             self._non_persistent_buffers_set.discard(name)
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name, value) -> None:
         own = self.__dict__
         params = own.get("_parameters")
         if isinstance(value, Parameter):
@@ -279,7 +284,7 @@ class Module:
         else:
             self.register_buffer(name, value, persistent=False)
 
-    def __delattr__(self, name):
+    def __delattr__(self, name) -> None:
         if name in self._parameters:
             del self._parameters[name]
         elif name in self._buffers:
@@ -290,15 +295,16 @@ class Module:
         else:
             super().__delattr__(name)
 
-    def __dir__(self):
+    def __dir__(self) -> Any:
         names = chain(dir(type(self)), self.__dict__, self._parameters, self._modules, self._buffers)
         # A name such as "0" (of a Sequential's layer) is no attribute that one could write.
         return sorted({name for name in names if not name[0].isdigit()})
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         return self.__dict__.copy()
 
-    def __setstate__(self, state):
+    def __setstate__(self, state) -> None:
+        """What unpickling calls: restores the attributes, and registers that older files lack."""
         self.__dict__.update(state)
         # Pickles of older versions lack the newer fields.
         for name in Module._HOOK_DICTS:
@@ -308,8 +314,8 @@ class Module:
 
     # ---- walking ---------------------------------------------------------------------------------------------
 
-    def get_submodule(self, target):
-        """The submodule at a dotted path; "" is self. Raises AttributeError."""
+    def get_submodule(self, target) -> Any:
+        """The submodule at a dotted path ("layers.0.conv"); "" is self. AttributeError when there is none."""
         if target == "":
             return self
         mod = self
@@ -321,7 +327,7 @@ class Module:
                 raise AttributeError(f"`{item}` is not an nn.Module")
         return mod
 
-    def set_submodule(self, target, module, strict=False):
+    def set_submodule(self, target, module, strict=False) -> None:
         """Put module at a dotted path. strict: the path must already hold a module."""
         if target == "":
             raise ValueError("Cannot set the submodule without a target name!")
@@ -342,15 +348,15 @@ class Module:
             raise AttributeError(f"{mod._get_name()} has no attribute `{name}`")
         return mod, name, getattr(mod, name)
 
-    def get_parameter(self, target):
-        """The Parameter at a dotted path. Raises AttributeError."""
+    def get_parameter(self, target) -> Any:
+        """The Parameter at a dotted path ("layers.0.weight"). AttributeError when there is none."""
         _, name, param = self._get_leaf(target)
         if not isinstance(param, Parameter):
             raise AttributeError(f"`{name}` is not an nn.Parameter")
         return param
 
-    def get_buffer(self, target):
-        """The buffer at a dotted path. Raises AttributeError."""
+    def get_buffer(self, target) -> Any:
+        """The buffer at a dotted path ("norm.running_mean"). AttributeError when there is none."""
         mod, name, buffer = self._get_leaf(target)
         if name not in mod._buffers:
             raise AttributeError(f"`{name}` is not a buffer")
@@ -368,43 +374,45 @@ class Module:
                     seen.add(value)
                 yield (module_prefix + "." if module_prefix else "") + key, value
 
-    def parameters(self, recurse=True):
-        """Iterate over the parameters, each once."""
+    def parameters(self, recurse=True) -> Any:
+        """Iterate over the parameters, each once: this module's own, and those below unless recurse is False."""
         for _, param in self.named_parameters(recurse=recurse):
             yield param
 
-    def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
-        """Iterate over (dotted name, parameter)."""
+    def named_parameters(self, prefix="", recurse=True, remove_duplicate=True) -> Any:
+        """Iterate over (dotted name, parameter), each parameter once unless remove_duplicate is False; prefix goes before
+        names.
+        """
         yield from self._named_members(lambda m: m._parameters.items(), prefix, recurse, remove_duplicate)
 
-    def buffers(self, recurse=True):
-        """Iterate over the buffers, each once."""
+    def buffers(self, recurse=True) -> Any:
+        """Iterate over the buffers, each once: this module's own, and those below unless recurse is False."""
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
-    def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
-        """Iterate over (dotted name, buffer)."""
+    def named_buffers(self, prefix="", recurse=True, remove_duplicate=True) -> Any:
+        """Iterate over (dotted name, buffer), each buffer once unless remove_duplicate is False; prefix goes before names."""
         yield from self._named_members(lambda m: m._buffers.items(), prefix, recurse, remove_duplicate)
 
-    def children(self):
-        """Iterate over the direct submodules, each once."""
+    def children(self) -> Any:
+        """Iterate over the direct submodules, in order of registration, each once."""
         for _, module in self.named_children():
             yield module
 
-    def named_children(self):
-        """Iterate over (name, direct submodule)."""
+    def named_children(self) -> Any:
+        """Iterate over (name, direct submodule), in order of registration, each submodule once."""
         seen = set()
         for name, module in self._modules.items():
             if module is not None and module not in seen:
                 seen.add(module)
                 yield name, module
 
-    def modules(self, remove_duplicate=True):
-        """Iterate over self and all modules below, in depth-first order."""
+    def modules(self, remove_duplicate=True) -> Any:
+        """Iterate over self and all modules below, in depth-first order, each once."""
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
-    def named_modules(self, memo=None, prefix="", remove_duplicate=True):
+    def named_modules(self, memo=None, prefix="", remove_duplicate=True) -> Any:
         """Iterate over (dotted name, module): self, named prefix, and all modules below."""
         if memo is None:
             memo = set()
@@ -419,8 +427,8 @@ class Module:
 
     # ---- changing everything below ---------------------------------------------------------------------------
 
-    def train(self, mode=True):
-        """Set training mode here and below. Returns self."""
+    def train(self, mode=True) -> Any:
+        """Set training mode (mode False: evaluation) here and below: Dropout and BatchNorm ask for it. Returns self."""
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
         self.training = mode
@@ -428,18 +436,18 @@ class Module:
             module.train(mode)
         return self
 
-    def eval(self):
-        """Set evaluation mode here and below. Returns self."""
+    def eval(self) -> Any:
+        """Set evaluation mode here and below: train(False). It does not stop recording; no_grad() does. Returns self."""
         return self.train(False)
 
-    def requires_grad_(self, requires_grad=True):
-        """Set requires_grad of every parameter. Returns self."""
+    def requires_grad_(self, requires_grad=True) -> Any:
+        """Set requires_grad of every parameter here and below: False freezes them. Returns self."""
         for param in self.parameters():
             param.requires_grad_(requires_grad)
         return self
 
-    def zero_grad(self, set_to_none=True):
-        """Drop (or zero) the gradient of every parameter."""
+    def zero_grad(self, set_to_none=True) -> None:
+        """Set the gradient of every parameter to None, or to zero unless set_to_none."""
         for param in self.parameters():
             if param.grad is None:
                 continue
@@ -452,8 +460,8 @@ class Module:
                     param.grad.requires_grad_(False)
                 param.grad.zero_()
 
-    def apply(self, fn):
-        """Call fn on every module below, then on self. Returns self."""
+    def apply(self, fn) -> Any:
+        """Call fn on every module below, then on self: how initial values are set. Returns self."""
         for module in self.children():
             module.apply(fn)
         fn(self)
@@ -491,7 +499,7 @@ class Module:
         else:
             out.grad = applied.requires_grad_(grad.requires_grad)
 
-    def to(self, *args, **kwargs):
+    def to(self, *args, **kwargs) -> Any:
         """Move and cast in place: to(device), to(dtype), to(device, dtype), to(tensor); memory_format=, non_blocking=.
 
         Only floating point and complex parameters and buffers are cast. Returns self.
@@ -523,50 +531,50 @@ class Module:
 
         return self._apply(convert)
 
-    def to_empty(self, *, device, recurse=True):
-        """Give every parameter and buffer uninitialised memory on device. Returns self."""
+    def to_empty(self, *, device, recurse=True) -> Any:
+        """Move to device without copying: every parameter and buffer gets memory with no values in it. Returns self."""
         return self._apply(lambda t: ember.empty_like(t, device=device), recurse=recurse)
 
-    def type(self, dst_type):
+    def type(self, dst_type) -> Any:
         """Cast all parameters and buffers to a dtype. Returns self."""
         return self._apply(lambda t: t.type(dst_type))
 
     def _cast(self, dtype):
         return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
 
-    def float(self):
-        """Cast floating point parameters and buffers to float32. Returns self."""
+    def float(self) -> Any:
+        """Cast floating point parameters and buffers to float32, in place: no new module is made. Returns self."""
         return self._cast(ember.float32)
 
-    def double(self):
-        """Cast floating point parameters and buffers to float64. Returns self."""
+    def double(self) -> Any:
+        """Cast floating point parameters and buffers to float64, in place: no new module is made. Returns self."""
         return self._cast(ember.float64)
 
-    def half(self):
-        """Cast floating point parameters and buffers to float16. Returns self."""
+    def half(self) -> Any:
+        """Cast floating point parameters and buffers to float16, in place: no new module is made. Returns self."""
         return self._cast(ember.float16)
 
-    def bfloat16(self):
-        """Cast floating point parameters and buffers to bfloat16. Returns self."""
+    def bfloat16(self) -> Any:
+        """Cast floating point parameters and buffers to bfloat16, in place: no new module is made. Returns self."""
         return self._cast(ember.bfloat16)
 
-    def cpu(self):
-        """Move parameters and buffers to the CPU. Returns self."""
+    def cpu(self) -> Any:
+        """Move parameters and buffers to the CPU, in place: no new module is made. Returns self."""
         return self._apply(lambda t: t.cpu())
 
-    def cuda(self, device=None):
-        """Move parameters and buffers to a CUDA device. Returns self."""
+    def cuda(self, device=None) -> Any:
+        """Move parameters and buffers to a CUDA device, in place. AssertionError where there is none. Returns self."""
         return self._apply(lambda t: t.cuda(device))
 
-    def xpu(self, device=None):
-        """Move parameters and buffers to an XPU device. Returns self."""
+    def xpu(self, device=None) -> Any:
+        """Move parameters and buffers to an XPU device, in place. AssertionError where there is none. Returns self."""
         return self._apply(lambda t: t.to("xpu" if device is None else device))
 
-    def compile(self, *args, **kwargs):
+    def compile(self, *args, **kwargs) -> None:
         """Check the arguments of ember.compile(). Calls run as they are: there is no compiler yet."""
         ember.compile(self.forward, *args, **kwargs)
 
-    def share_memory(self):
+    def share_memory(self) -> Any:
         """Move parameters and buffers to shared memory. Returns self."""
         return self._apply(lambda t: t.share_memory_())
 
@@ -583,12 +591,12 @@ class Module:
             registry.move_to_end(handle.id, last=False)
         return handle
 
-    def register_forward_pre_hook(self, hook, *, prepend=False, with_kwargs=False):
+    def register_forward_pre_hook(self, hook, *, prepend=False, with_kwargs=False) -> Any:
         """hook(module, args[, kwargs]) runs before forward; it may return new args (and kwargs)."""
         return self._add_hook(self._forward_pre_hooks, hook, prepend,
                               [(self._forward_pre_hooks_with_kwargs, with_kwargs)])
 
-    def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False, always_call=False):
+    def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False, always_call=False) -> Any:
         """hook(module, args[, kwargs], output) runs after forward; it may return a new output.
 
         always_call: run it also when forward raised; output is then None.
@@ -603,17 +611,17 @@ class Module:
                                "Please use only one of them.")
         self._is_full_backward_hook = full
 
-    def register_backward_hook(self, hook):
+    def register_backward_hook(self, hook) -> Any:
         """Deprecated: hook(module, grad_input, grad_output) of the last node that forward made."""
         self._set_backward_kind(False)
         return self._add_hook(self._backward_hooks, hook)
 
-    def register_full_backward_hook(self, hook, prepend=False):
+    def register_full_backward_hook(self, hook, prepend=False) -> Any:
         """hook(module, grad_input, grad_output) runs when gradients of the inputs are known; may replace them."""
         self._set_backward_kind(True)
         return self._add_hook(self._backward_hooks, hook, prepend)
 
-    def register_full_backward_pre_hook(self, hook, prepend=False):
+    def register_full_backward_pre_hook(self, hook, prepend=False) -> Any:
         """hook(module, grad_output) runs before the module's backward; may replace grad_output."""
         return self._add_hook(self._backward_pre_hooks, hook, prepend)
 
@@ -623,29 +631,30 @@ class Module:
                                "registered via register_state_dict_post_hook")
         return self._add_hook(self._state_dict_hooks, hook)
 
-    def register_state_dict_post_hook(self, hook):
+    def register_state_dict_post_hook(self, hook) -> Any:
         """hook(module, state_dict, prefix, local_metadata) runs after state_dict(); changes it in place."""
         hook._from_public_api = True
         return self._add_hook(self._state_dict_hooks, hook)
 
-    def register_state_dict_pre_hook(self, hook):
+    def register_state_dict_pre_hook(self, hook) -> Any:
         """hook(module, prefix, keep_vars) runs before state_dict()."""
         return self._add_hook(self._state_dict_pre_hooks, hook)
 
     def _register_load_state_dict_pre_hook(self, hook, with_module=False):
         return self._add_hook(self._load_state_dict_pre_hooks, WrappedHook(hook, self if with_module else None))
 
-    def register_load_state_dict_pre_hook(self, hook):
+    def register_load_state_dict_pre_hook(self, hook) -> Any:
         """hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)."""
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
-    def register_load_state_dict_post_hook(self, hook):
+    def register_load_state_dict_post_hook(self, hook) -> Any:
         """hook(module, incompatible_keys) runs after loading; it may change the keys in place."""
         return self._add_hook(self._load_state_dict_post_hooks, hook)
 
     # ---- the call --------------------------------------------------------------------------------------------
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args, **kwargs) -> Any:
+        """Runs forward, and the hooks around it. Arguments and result are forward's."""
         if not (self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks
                 or _global_forward_hooks or _global_forward_pre_hooks or _global_backward_hooks
                 or _global_backward_pre_hooks):
@@ -774,13 +783,13 @@ class Module:
 
     # ---- state dict ------------------------------------------------------------------------------------------
 
-    def get_extra_state(self):
+    def get_extra_state(self) -> Any:
         """Override, together with set_extra_state, to put more than tensors into state_dict()."""
         raise RuntimeError("Reached a code path in Module.get_extra_state() that should never be called. Please file "
                            "an issue at https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml to "
                            "report this bug.")
 
-    def set_extra_state(self, state):
+    def set_extra_state(self, state) -> Any:
         """Takes what get_extra_state() returned."""
         raise RuntimeError("Reached a code path in Module.set_extra_state() that should never be called. Please file "
                            "an issue at https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml to "
@@ -797,7 +806,7 @@ class Module:
         if getattr(type(self), "get_extra_state", Module.get_extra_state) is not Module.get_extra_state:
             destination[prefix + _EXTRA_STATE_KEY_SUFFIX] = self.get_extra_state()
 
-    def state_dict(self, *args, destination=None, prefix="", keep_vars=False):
+    def state_dict(self, *args, destination=None, prefix="", keep_vars=False) -> Any:
         """An OrderedDict from dotted names to tensors that share memory with the module.
 
         prefix: put before every name. keep_vars: the Parameters themselves, not detached.
@@ -894,7 +903,7 @@ class Module:
                     if head not in (self._modules if dot else local):
                         unexpected_keys.append(key)
 
-    def load_state_dict(self, state_dict, strict=True, assign=False):
+    def load_state_dict(self, state_dict, strict=True, assign=False) -> Any:
         """Copy a state dict's tensors into this module. Returns (missing_keys, unexpected_keys).
 
         strict: RuntimeError unless the keys match exactly. assign: take the tensors themselves.
@@ -940,11 +949,11 @@ class Module:
     def _get_name(self):
         return type(self).__name__
 
-    def extra_repr(self):
-        """What a subclass wants between the parentheses of its repr."""
+    def extra_repr(self) -> str:
+        """What a subclass wants between the parentheses of its repr: a line, or several."""
         return ""
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         extra = self.extra_repr()
         extra_lines = extra.split("\n") if extra else []
         child_lines = [f"({key}): {_addindent(repr(module), 2)}" for key, module in self._modules.items()]

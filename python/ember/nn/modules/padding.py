@@ -1,5 +1,7 @@
 """Padding layers. padding: one number for every side, or (left, right, top, bottom, front, back)."""
 
+from typing import Any
+
 from .. import functional as F
 from .module import Module
 
@@ -16,15 +18,15 @@ class _ConstantPadNd(Module):
     __constants__ = ["padding", "value"]
     _dims = 0
 
-    def __init__(self, padding, value):
+    def __init__(self, padding, value) -> None:
         super().__init__()
         self.value = value
         self.padding = _sides(padding, self._dims)
 
-    def forward(self, input):
+    def forward(self, input) -> Any:
         return F.pad(input, self.padding, "constant", self.value)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"padding={self.padding}, value={self.value}"
 
 
@@ -49,30 +51,33 @@ class ConstantPad3d(_ConstantPadNd):
 class ZeroPad1d(ConstantPad1d):
     """Pads the last dim with zeros."""
 
-    def __init__(self, padding):
+    def __init__(self, padding) -> None:
         super().__init__(padding, 0.0)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.padding}"
 
 
 class ZeroPad2d(ConstantPad2d):
-    """Pads the last two dims with zeros."""
+    """Puts zeros around pictures. (C, H, W) or (N, C, H, W) with both sizes grown by their pads.
 
-    def __init__(self, padding):
+    padding: a number for all sides, or (left, right, top, bottom); negative ones cut.
+    """
+
+    def __init__(self, padding) -> None:
         super().__init__(padding, 0.0)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.padding}"
 
 
 class ZeroPad3d(ConstantPad3d):
     """Pads the last three dims with zeros."""
 
-    def __init__(self, padding):
+    def __init__(self, padding) -> None:
         super().__init__(padding, 0.0)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.padding}"
 
 
@@ -80,14 +85,14 @@ class _PadNd(Module):
     __constants__ = ["padding"]
     _dims, _mode = 0, ""
 
-    def __init__(self, padding):
+    def __init__(self, padding) -> None:
         super().__init__()
         self.padding = _sides(padding, self._dims)
 
-    def forward(self, input):
+    def forward(self, input) -> Any:
         return F.pad(input, self.padding, self._mode)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.padding}"
 
 
@@ -98,7 +103,10 @@ class ReflectionPad1d(_PadNd):
 
 
 class ReflectionPad2d(_PadNd):
-    """Pads the last two dims with their reflection, edges not repeated."""
+    """Continues pictures at each side by their reflection, the edge not repeated. (C, H, W) or (N, C, H, W).
+
+    padding: a number for all sides, or (left, right, top, bottom); each below the size, RuntimeError otherwise.
+    """
 
     _dims, _mode = 2, "reflect"
 
@@ -134,7 +142,7 @@ class _CircularPadNd(_PadNd):
         if input.dim() not in (self._dims + 1, self._dims + 2):
             raise ValueError(f"expected {self._dims + 1}D or {self._dims + 2}D input (got {input.dim()}D input)")
 
-    def forward(self, input):
+    def forward(self, input) -> Any:
         self._check_input_dim(input)
         return F.pad(input, self.padding, self._mode)
 

@@ -1,5 +1,7 @@
 """Pooling layers: each applies the function of the same name in nn.functional."""
 
+from typing import Any
+
 from .. import functional as F
 from .module import Module
 
@@ -17,7 +19,7 @@ class _MaxPoolNd(Module):
     __constants__ = ["kernel_size", "stride", "padding", "dilation", "return_indices", "ceil_mode"]
     _function = ""
 
-    def __init__(self, kernel_size, stride=None, padding=0, dilation=1, return_indices=False, ceil_mode=False):
+    def __init__(self, kernel_size, stride=None, padding: Any = 0, dilation: Any = 1, return_indices=False, ceil_mode=False) -> None:
         super().__init__()
         self.kernel_size = kernel_size
         self.stride = stride if stride is not None else kernel_size
@@ -26,11 +28,11 @@ class _MaxPoolNd(Module):
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
 
-    def forward(self, input):
+    def forward(self, input) -> Any:
         return getattr(F, self._function)(input, self.kernel_size, self.stride, self.padding, self.dilation,
                                           ceil_mode=self.ceil_mode, return_indices=self.return_indices)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return (f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
                 f"dilation={self.dilation}, ceil_mode={self.ceil_mode}")
 
@@ -42,7 +44,16 @@ class MaxPool1d(_MaxPoolNd):
 
 
 class MaxPool2d(_MaxPoolNd):
-    """The largest of each window of (N, C, H, W) or (C, H, W)."""
+    """The largest element of each window of (N, C, H, W) or (C, H, W).
+
+    stride: kernel_size without one. Output H_out = floor((H + 2 padding - dilation (k - 1) - 1) / stride) + 1, ceil when
+    ceil_mode. return_indices: also where each stood, for MaxUnpool2d. RuntimeError for a padding of more than half the
+    kernel.
+
+    >>> nn.MaxPool2d(2)(torch.arange(16.0).view(1, 4, 4))
+    tensor([[[ 5.,  7.],
+             [13., 15.]]])
+    """
 
     _function = "max_pool2d"
 
@@ -56,17 +67,17 @@ class MaxPool3d(_MaxPoolNd):
 class _MaxUnpoolNd(Module):
     _dims = 0
 
-    def __init__(self, kernel_size, stride=None, padding=0):
+    def __init__(self, kernel_size, stride=None, padding: Any = 0) -> None:
         super().__init__()
         self.kernel_size = _tuple(kernel_size, self._dims)
         self.stride = _tuple(stride if stride is not None else kernel_size, self._dims)
         self.padding = _tuple(padding, self._dims)
 
-    def forward(self, input, indices, output_size=None):
+    def forward(self, input, indices, output_size=None) -> Any:
         return getattr(F, f"max_unpool{self._dims}d")(input, indices, self.kernel_size, self.stride, self.padding,
                                                       output_size)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
@@ -91,14 +102,18 @@ class MaxUnpool3d(_MaxUnpoolNd):
 class _AvgPoolNd(Module):
     __constants__ = ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad"]
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
 class AvgPool1d(_AvgPoolNd):
-    """The mean of each window of (N, C, L) or (C, L)."""
+    """The mean of each window of (N, C, L) or (C, L); output length floor((L + 2 padding - k) / stride) + 1, ceil when
+    ceil_mode.
 
-    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
+    stride: kernel_size without one. count_include_pad: whether padding counts as elements.
+    """
+
+    def __init__(self, kernel_size, stride=None, padding: Any = 0, ceil_mode=False, count_include_pad=True) -> None:
         super().__init__()
         self.kernel_size = _tuple(kernel_size, 1)
         self.stride = _tuple(stride if stride is not None else kernel_size, 1)
@@ -106,7 +121,7 @@ class AvgPool1d(_AvgPoolNd):
         self.ceil_mode = ceil_mode
         self.count_include_pad = count_include_pad
 
-    def forward(self, input):
+    def forward(self, input) -> Any:
         return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
                             self.count_include_pad)
 
@@ -115,8 +130,8 @@ class _AvgPoolMany(_AvgPoolNd):
     __constants__ = ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override"]
     _function = ""
 
-    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
-                 divisor_override=None):
+    def __init__(self, kernel_size, stride=None, padding: Any = 0, ceil_mode=False, count_include_pad=True,
+                 divisor_override=None) -> None:
         super().__init__()
         self.kernel_size = kernel_size
         self.stride = stride if stride is not None else kernel_size
@@ -125,13 +140,17 @@ class _AvgPoolMany(_AvgPoolNd):
         self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override
 
-    def forward(self, input):
+    def forward(self, input) -> Any:
         return getattr(F, self._function)(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
                                           self.count_include_pad, self.divisor_override)
 
 
 class AvgPool2d(_AvgPoolMany):
-    """The mean of each window of (N, C, H, W) or (C, H, W)."""
+    """The mean of each window of (N, C, H, W) or (C, H, W).
+
+    stride: kernel_size without one. Output H_out = floor((H + 2 padding - k) / stride) + 1, ceil when ceil_mode.
+    count_include_pad: whether padding counts as elements. divisor_override: what sums are divided by.
+    """
 
     _function = "avg_pool2d"
 
@@ -146,7 +165,7 @@ class _FractionalMaxPoolNd(Module):
     __constants__ = ["kernel_size", "return_indices", "output_size", "output_ratio"]
     _dims = 0
 
-    def __init__(self, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None):
+    def __init__(self, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None) -> None:
         super().__init__()
         n = self._dims
         self.kernel_size = _tuple(kernel_size, n)
@@ -161,7 +180,7 @@ class _FractionalMaxPoolNd(Module):
         if self.output_ratio is not None and not all(0 < ratio < 1 for ratio in self.output_ratio):
             raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
 
-    def forward(self, input):
+    def forward(self, input) -> Any:
         return getattr(F, f"fractional_max_pool{self._dims}d")(input, self.kernel_size, self.output_size,
                                                                self.output_ratio, self.return_indices,
                                                                _random_samples=self._random_samples)
@@ -183,17 +202,17 @@ class _LPPoolNd(Module):
     __constants__ = ["norm_type", "kernel_size", "stride", "ceil_mode"]
     _function = ""
 
-    def __init__(self, norm_type, kernel_size, stride=None, ceil_mode=False):
+    def __init__(self, norm_type, kernel_size, stride=None, ceil_mode=False) -> None:
         super().__init__()
         self.norm_type = norm_type
         self.kernel_size = kernel_size
         self.stride = stride
         self.ceil_mode = ceil_mode
 
-    def forward(self, input):
+    def forward(self, input) -> Any:
         return getattr(F, self._function)(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return (f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
                 f"ceil_mode={self.ceil_mode}")
 
@@ -220,15 +239,15 @@ class _AdaptiveMaxPoolNd(Module):
     __constants__ = ["output_size", "return_indices"]
     _function = ""
 
-    def __init__(self, output_size, return_indices=False):
+    def __init__(self, output_size, return_indices=False) -> None:
         super().__init__()
         self.output_size = output_size
         self.return_indices = return_indices
 
-    def forward(self, input):
+    def forward(self, input) -> Any:
         return getattr(F, self._function)(input, self.output_size, self.return_indices)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"output_size={self.output_size}"
 
 
@@ -254,14 +273,14 @@ class _AdaptiveAvgPoolNd(Module):
     __constants__ = ["output_size"]
     _function = ""
 
-    def __init__(self, output_size):
+    def __init__(self, output_size) -> None:
         super().__init__()
         self.output_size = output_size
 
-    def forward(self, input):
+    def forward(self, input) -> Any:
         return getattr(F, self._function)(input, self.output_size)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"output_size={self.output_size}"
 
 
@@ -272,7 +291,11 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
-    """The mean of output_size windows over the last two dims. None: as many as the input has."""
+    """The mean of output_size windows over the last two dims of (N, C, H, W) or (C, H, W). None: as many as the input has.
+
+    >>> nn.AdaptiveAvgPool2d(1)(torch.arange(4.0).view(1, 2, 2))
+    tensor([[[1.5000]]])
+    """
 
     _function = "adaptive_avg_pool2d"
 

@@ -4,6 +4,7 @@ import math
 import numbers
 import warnings
 import weakref
+from typing import Any
 
 import ember
 from .. import init
@@ -18,7 +19,7 @@ _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 _RUN = {"RNN_TANH": _VF.rnn_tanh, "RNN_RELU": _VF.rnn_relu, "GRU": _VF.gru}
 
 
-def apply_permutation(tensor, permutation, dim=1):
+def apply_permutation(tensor, permutation, dim=1) -> Any:
     warnings.warn(
         "`apply_permutation` is deprecated, please use `tensor.index_select(dim, permutation)` instead",
         category=FutureWarning,
@@ -61,7 +62,7 @@ class RNNBase(Module):
         proj_size=0,
         device=None,
         dtype=None,
-    ):
+    ) -> None:
         super().__init__()
         self.mode = mode
         self.input_size = input_size
@@ -131,7 +132,7 @@ class RNNBase(Module):
         self._flat_weights = [getattr(self, name, None) for name in self._flat_weights_names]
         self._flat_weight_refs = [None if w is None else weakref.ref(w) for w in self._flat_weights]
 
-    def __setattr__(self, attr, value):
+    def __setattr__(self, attr, value) -> None:
         # A parameter that is replaced is replaced in the list that the operator gets.
         if "_flat_weights_names" in self.__dict__ and attr in self._flat_weights_names:
             index = self._flat_weights_names.index(attr)
@@ -139,7 +140,7 @@ class RNNBase(Module):
                 self._flat_weights[index] = value
         super().__setattr__(attr, value)
 
-    def flatten_parameters(self):
+    def flatten_parameters(self) -> None:
         """Nothing to do: the operator packs weights itself, wherever they lie."""
         return None
 
@@ -149,12 +150,12 @@ class RNNBase(Module):
         self._init_flat_weights()
         return result
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
         for weight in self.parameters():
             init.uniform_(weight, -bound, bound)
 
-    def check_input(self, input, batch_sizes):
+    def check_input(self, input, batch_sizes) -> None:
         if not ember.is_autocast_enabled("cpu") and input.dtype != self._flat_weights[0].dtype:
             want = self._flat_weights[0].dtype
             raise ValueError(
@@ -169,25 +170,25 @@ class RNNBase(Module):
                 f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.size(-1)}"
             )
 
-    def get_expected_hidden_size(self, input, batch_sizes):
+    def get_expected_hidden_size(self, input, batch_sizes) -> Any:
         if batch_sizes is not None:
             batch = int(batch_sizes[0])
         else:
             batch = input.size(0) if self.batch_first else input.size(1)
         return self.num_layers * (2 if self.bidirectional else 1), batch, self.proj_size or self.hidden_size
 
-    def check_hidden_size(self, hx, expected_hidden_size, msg="Expected hidden size {}, got {}"):
+    def check_hidden_size(self, hx, expected_hidden_size, msg="Expected hidden size {}, got {}") -> None:
         if tuple(hx.size()) != tuple(expected_hidden_size):
             raise RuntimeError(msg.format(expected_hidden_size, list(hx.size())))
 
-    def check_forward_args(self, input, hidden, batch_sizes):
+    def check_forward_args(self, input, hidden, batch_sizes) -> None:
         self.check_input(input, batch_sizes)
         self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
 
-    def permute_hidden(self, hx, permutation):
+    def permute_hidden(self, hx, permutation) -> Any:
         return hx if permutation is None else _permuted(hx, permutation)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         s = f"{self.input_size}, {self.hidden_size}"
         if self.proj_size != 0:
             s += f", proj_size={self.proj_size}"
@@ -203,12 +204,12 @@ class RNNBase(Module):
             s += f", bidirectional={self.bidirectional}"
         return s
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         state = self.__dict__.copy()
         state.pop("_flat_weight_refs", None)  # weak references are not copied or stored
         return state
 
-    def __setstate__(self, state):
+    def __setstate__(self, state) -> None:
         super().__setstate__(state)
         if "all_weights" in state:
             self._all_weights = state["all_weights"]
@@ -217,7 +218,7 @@ class RNNBase(Module):
         self._init_flat_weights()
 
     @property
-    def all_weights(self):
+    def all_weights(self) -> Any:
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     def _replicate_for_data_parallel(self):
@@ -240,7 +241,7 @@ class RNNBase(Module):
 class _Plain(RNNBase):
     """RNN and GRU: one state."""
 
-    def forward(self, input, hx=None):
+    def forward(self, input, hx=None) -> Any:
         packed = input if isinstance(input, PackedSequence) else None
         order = batch_sizes = None
         batched = True
@@ -281,7 +282,7 @@ class RNN(_Plain):
 
     _input_message = "RNN: Expected input to be 2D or 3D, got {}D tensor instead"
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, **kwargs) -> None:
         if "proj_size" in kwargs:
             raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         if len(args) > 3:
@@ -299,7 +300,7 @@ class GRU(_Plain):
 
     _input_message = "GRU: Expected input to be 2D or 3D, got {}D instead"
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, **kwargs) -> None:
         if "proj_size" in kwargs:
             raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         super().__init__("GRU", *args, **kwargs)
@@ -308,14 +309,14 @@ class GRU(_Plain):
 class LSTM(RNNBase):
     """Long short-term memory: gates i f g o, c' = f c + i g, h' = o tanh(c'). Returns (output, (hidden, cell))."""
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, **kwargs) -> None:
         super().__init__("LSTM", *args, **kwargs)
 
-    def get_expected_cell_size(self, input, batch_sizes):
+    def get_expected_cell_size(self, input, batch_sizes) -> Any:
         layers, batch, _ = self.get_expected_hidden_size(input, batch_sizes)
         return layers, batch, self.hidden_size
 
-    def check_forward_args(self, input, hidden, batch_sizes):
+    def check_forward_args(self, input, hidden, batch_sizes) -> None:
         self.check_input(input, batch_sizes)
         self.check_hidden_size(
             hidden[0], self.get_expected_hidden_size(input, batch_sizes), "Expected hidden[0] size {}, got {}"
@@ -324,7 +325,7 @@ class LSTM(RNNBase):
             hidden[1], self.get_expected_cell_size(input, batch_sizes), "Expected hidden[1] size {}, got {}"
         )
 
-    def permute_hidden(self, hx, permutation):
+    def permute_hidden(self, hx, permutation) -> Any:
         if permutation is None:
             return hx
         return _permuted(hx[0], permutation), _permuted(hx[1], permutation)
@@ -335,7 +336,7 @@ class LSTM(RNNBase):
             self._first_state(input, batch, self.hidden_size),
         )
 
-    def forward(self, input, hx=None):
+    def forward(self, input, hx=None) -> Any:
         packed = input if isinstance(input, PackedSequence) else None
         order = batch_sizes = None
         batched = True
@@ -379,7 +380,7 @@ class RNNCellBase(Module):
 
     __constants__ = ["input_size", "hidden_size", "bias"]
 
-    def __init__(self, input_size, hidden_size, bias, num_chunks, device=None, dtype=None):
+    def __init__(self, input_size, hidden_size, bias, num_chunks, device=None, dtype=None) -> None:
         super().__init__()
         where = {"device": device, "dtype": dtype}
         self.input_size = input_size
@@ -396,7 +397,7 @@ class RNNCellBase(Module):
             self.register_parameter("bias_hh", None)
         self.reset_parameters()
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         s = f"{self.input_size}, {self.hidden_size}"
         if self.bias is not True:
             s += f", bias={self.bias}"
@@ -404,7 +405,7 @@ class RNNCellBase(Module):
             s += f", nonlinearity={self.nonlinearity}"
         return s
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
         for weight in self.parameters():
             init.uniform_(weight, -bound, bound)
@@ -442,11 +443,11 @@ class RNNCell(RNNCellBase):
     __constants__ = ["input_size", "hidden_size", "bias", "nonlinearity"]
     _name = "RNNCell"
 
-    def __init__(self, input_size, hidden_size, bias=True, nonlinearity="tanh", device=None, dtype=None):
+    def __init__(self, input_size, hidden_size, bias=True, nonlinearity="tanh", device=None, dtype=None) -> None:
         super().__init__(input_size, hidden_size, bias, num_chunks=1, device=device, dtype=dtype)
         self.nonlinearity = nonlinearity
 
-    def forward(self, input, hx=None):
+    def forward(self, input, hx=None) -> Any:
         if self.nonlinearity not in ("tanh", "relu"):
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
         return self._one_state(input, hx, _VF.rnn_tanh_cell if self.nonlinearity == "tanh" else _VF.rnn_relu_cell)
@@ -457,10 +458,10 @@ class LSTMCell(RNNCellBase):
 
     _name = "LSTMCell"
 
-    def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None):
+    def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None) -> None:
         super().__init__(input_size, hidden_size, bias, num_chunks=4, device=device, dtype=dtype)
 
-    def forward(self, input, hx=None):
+    def forward(self, input, hx=None) -> Any:
         self._check_dims(input, hx)
         batched = input.dim() == 2
         if not batched:
@@ -475,12 +476,17 @@ class LSTMCell(RNNCellBase):
 
 
 class GRUCell(RNNCellBase):
-    """One step of a GRU."""
+    """One step of a GRU: h' = (1 - z) * n + z * h with gates r, z and candidate n. (N, input_size) and (N, hidden_size), or
+    both without N; the state is zero when it is not given.
+
+    Weights weight_ih (3 hidden_size, input_size), weight_hh (3 hidden_size, hidden_size), gates in the order r, z, n.
+    RuntimeError for sizes that do not fit.
+    """
 
     _name = "GRUCell"
 
-    def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None):
+    def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None) -> None:
         super().__init__(input_size, hidden_size, bias, num_chunks=3, device=device, dtype=dtype)
 
-    def forward(self, input, hx=None):
+    def forward(self, input, hx=None) -> Any:
         return self._one_state(input, hx, _VF.gru_cell)

@@ -2,6 +2,7 @@
 
 import copy
 import warnings
+from typing import Any
 
 import ember
 from .. import functional as F
@@ -69,7 +70,7 @@ class Transformer(Module):
         bias=True,
         device=None,
         dtype=None,
-    ):
+    ) -> None:
         where = {"device": device, "dtype": dtype}
         super().__init__()
         sizes = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias)
@@ -103,7 +104,7 @@ class Transformer(Module):
         src_is_causal=None,
         tgt_is_causal=None,
         memory_is_causal=False,
-    ):
+    ) -> Any:
         batch = 0 if self.batch_first else 1
         if src.dim() == 3 and src.size(batch) != tgt.size(batch):
             raise RuntimeError("the batch number of src and tgt must be equal")
@@ -124,7 +125,7 @@ class Transformer(Module):
         )
 
     @staticmethod
-    def generate_square_subsequent_mask(sz, device=None, dtype=None):
+    def generate_square_subsequent_mask(sz, device=None, dtype=None) -> Any:
         """(sz, sz): 0 on and below the diagonal, -inf above it."""
         return _generate_square_subsequent_mask(sz, device=device, dtype=dtype)
 
@@ -139,7 +140,7 @@ class TransformerEncoder(Module):
 
     __constants__ = ["norm"]
 
-    def __init__(self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True):
+    def __init__(self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True) -> None:
         super().__init__()
         self.layers = _get_clones(encoder_layer, num_layers)
         self.num_layers = num_layers
@@ -153,7 +154,7 @@ class TransformerEncoder(Module):
                 f"enable_nested_tensor is True, but self.use_nested_tensor is False because {why}", stacklevel=2
             )
 
-    def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
+    def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None) -> Any:
         padding = F._canonical_mask(
             src_key_padding_mask, "src_key_padding_mask", F._none_or_dtype(mask), "mask", src.dtype
         )
@@ -207,7 +208,7 @@ class TransformerDecoder(Module):
 
     __constants__ = ["norm"]
 
-    def __init__(self, decoder_layer, num_layers, norm=None):
+    def __init__(self, decoder_layer, num_layers, norm=None) -> None:
         super().__init__()
         self.layers = _get_clones(decoder_layer, num_layers)
         self.num_layers = num_layers
@@ -223,7 +224,7 @@ class TransformerDecoder(Module):
         memory_key_padding_mask=None,
         tgt_is_causal=None,
         memory_is_causal=False,
-    ):
+    ) -> Any:
         output = tgt
         length = _get_seq_len(tgt, self.layers[0].self_attn.batch_first)
         tgt_is_causal = _detect_is_causal_mask(tgt_mask, tgt_is_causal, length)
@@ -256,7 +257,7 @@ class _Layer(Module):
             self.activation_relu_or_gelu = 2
         self.activation = activation
 
-    def __setstate__(self, state):
+    def __setstate__(self, state) -> None:
         super().__setstate__(state)
         if not hasattr(self, "activation"):
             self.activation = F.relu
@@ -281,7 +282,7 @@ class TransformerEncoderLayer(_Layer):
         bias=True,
         device=None,
         dtype=None,
-    ):
+    ) -> None:
         where = {"device": device, "dtype": dtype}
         super().__init__()
         self.self_attn = MultiheadAttention(
@@ -297,7 +298,7 @@ class TransformerEncoderLayer(_Layer):
         self.dropout2 = Dropout(dropout)
         self._set_activation(activation)
 
-    def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal=False):
+    def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal=False) -> Any:
         padding = F._canonical_mask(
             src_key_padding_mask, "src_key_padding_mask", F._none_or_dtype(src_mask), "src_mask", src.dtype
         )
@@ -334,7 +335,7 @@ class TransformerDecoderLayer(_Layer):
         bias=True,
         device=None,
         dtype=None,
-    ):
+    ) -> None:
         where = {"device": device, "dtype": dtype}
         super().__init__()
         attention = dict(dropout=dropout, batch_first=batch_first, bias=bias, **where)
@@ -362,7 +363,7 @@ class TransformerDecoderLayer(_Layer):
         memory_key_padding_mask=None,
         tgt_is_causal=False,
         memory_is_causal=False,
-    ):
+    ) -> Any:
         own = (tgt_mask, tgt_key_padding_mask, tgt_is_causal)
         other = (memory, memory_mask, memory_key_padding_mask, memory_is_causal)
         x = tgt

@@ -1,5 +1,7 @@
 """Upsampling layers."""
 
+from typing import Any
+
 from .. import functional as F
 from .module import Module
 
@@ -7,11 +9,17 @@ __all__ = ["Upsample", "UpsamplingNearest2d", "UpsamplingBilinear2d"]
 
 
 class Upsample(Module):
-    """(N, C, ...) resampled to a size or by a factor: nearest, linear, bilinear, bicubic or trilinear."""
+    """(N, C, ...) resampled to size, or to floor(size * scale_factor): mode nearest, linear, bilinear, bicubic or trilinear.
+
+    align_corners: whether the corner elements of both grids lie on each other; for the linear modes alone.
+
+    >>> nn.Upsample(scale_factor=2)(torch.tensor([[[1.0, 2.0]]]))
+    tensor([[[1., 1., 2., 2.]]])
+    """
 
     __constants__ = ["size", "scale_factor", "mode", "align_corners", "name", "recompute_scale_factor"]
 
-    def __init__(self, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None):
+    def __init__(self, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None) -> None:
         super().__init__()
         self.name = type(self).__name__
         self.size = size
@@ -23,15 +31,15 @@ class Upsample(Module):
         self.align_corners = align_corners
         self.recompute_scale_factor = recompute_scale_factor
 
-    def forward(self, input):
+    def forward(self, input) -> Any:
         return F.interpolate(input, self.size, self.scale_factor, self.mode, self.align_corners,
                              recompute_scale_factor=self.recompute_scale_factor)
 
-    def __setstate__(self, state):
+    def __setstate__(self, state) -> None:
         state.setdefault("recompute_scale_factor", True)
         super().__setstate__(state)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         what = f"scale_factor={self.scale_factor!r}" if self.scale_factor is not None else f"size={self.size!r}"
         return f"{what}, mode={self.mode!r}"
 
@@ -39,12 +47,12 @@ class Upsample(Module):
 class UpsamplingNearest2d(Upsample):
     """Nearest neighbours of (N, C, H, W)."""
 
-    def __init__(self, size=None, scale_factor=None):
+    def __init__(self, size=None, scale_factor=None) -> None:
         super().__init__(size, scale_factor, mode="nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
     """Bilinear interpolation of (N, C, H, W) with aligned corners."""
 
-    def __init__(self, size=None, scale_factor=None):
+    def __init__(self, size=None, scale_factor=None) -> None:
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)

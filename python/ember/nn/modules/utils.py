@@ -37,7 +37,7 @@ def _list_with_default(out_size, defaults):
     return [v if v is not None else d for v, d in zip(out_size, defaults[-len(out_size):])]
 
 
-def consume_prefix_in_state_dict_if_present(state_dict, prefix):
+def consume_prefix_in_state_dict_if_present(state_dict, prefix) -> None:
     """Strip prefix (such as 'module.') from the keys of state_dict and of its metadata, in place."""
     for key in list(state_dict.keys()):
         if key.startswith(prefix):

@@ -12,7 +12,7 @@ def _as_list(tensors):
     return [tensors] if isinstance(tensors, ember.Tensor) else list(tensors)
 
 
-def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None) -> "ember.Tensor":
     """The norm of all tensors taken as one vector, 0-dim; 0 for no tensors.
 
     error_if_nonfinite: RuntimeError when it is nan or infinite. foreach makes no difference here.
@@ -32,7 +32,7 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
     return total
 
 
-def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
+def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None) -> None:
     """Scale the gradients in place by max_norm / total_norm where that is below 1."""
     grads = [p.grad for p in _as_list(parameters) if p.grad is not None]
     if not grads:
@@ -44,7 +44,7 @@ def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
             grad.mul_(coef.to(grad.device))
 
 
-def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None) -> "ember.Tensor":
     """Scale all gradients together so that their norm is at most max_norm. Returns the norm before."""
     if not isinstance(parameters, ember.Tensor):
         is_generator = hasattr(parameters, "gi_frame")
@@ -57,15 +57,17 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
     return total
 
 
-def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None) -> "ember.Tensor":
     """Deprecated name of clip_grad_norm_."""
     warnings.warn("`torch.nn.utils.clip_grad_norm` is now deprecated in favor of "
                   "`torch.nn.utils.clip_grad_norm_`.", FutureWarning, stacklevel=2)
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 
 
-def clip_grad_value_(parameters, clip_value, foreach=None):
-    """Clamp every element of every gradient to [-clip_value, clip_value] in place."""
+def clip_grad_value_(parameters, clip_value, foreach=None) -> None:
+    """Clamp every element of every gradient to [-clip_value, clip_value], in place. Parameters without a gradient are passed
+    over.
+    """
     clip_value = float(clip_value)
     with ember.no_grad():
         for param in _as_list(parameters):

@@ -1,5 +1,7 @@
 """Parameters as one vector and back."""
 
+from typing import Any
+
 import ember
 
 __all__ = ["parameters_to_vector", "vector_to_parameters"]
@@ -12,7 +14,7 @@ def _check_device(param, device):
     return param.device
 
 
-def parameters_to_vector(parameters):
+def parameters_to_vector(parameters) -> Any:
     """All parameters, flattened and joined into one vector; differentiable."""
     device, parts = None, []
     for param in parameters:
@@ -21,7 +23,7 @@ def parameters_to_vector(parameters):
     return ember.cat(parts)
 
 
-def vector_to_parameters(vec, parameters):
+def vector_to_parameters(vec, parameters) -> None:
     """Make each parameter's data the next piece of vec (a view of it)."""
     if not isinstance(vec, ember.Tensor):
         raise TypeError(f"expected torch.Tensor, but got: {ember.typename(vec)}")

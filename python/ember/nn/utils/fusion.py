@@ -1,6 +1,7 @@
 """Batch norm in eval mode is a line: it can be folded into the layer before it."""
 
 import copy
+from typing import Any
 
 import ember
 from ember.nn.parameter import Parameter
@@ -8,7 +9,7 @@ from ember.nn.parameter import Parameter
 __all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights"]
 
 
-def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, transpose=False):
+def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, transpose=False) -> Any:
     """Weight and bias of a convolution that does what conv and then batch norm (mean bn_rm, variance bn_rv) do."""
     bias = ember.zeros_like(bn_rm) if conv_b is None else conv_b
     scale = (1 if bn_w is None else bn_w) * ember.rsqrt(bn_rv + bn_eps)
@@ -20,7 +21,7 @@ def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, trans
                       conv_w.requires_grad if conv_b is None else conv_b.requires_grad))
 
 
-def fuse_conv_bn_eval(conv, bn, transpose=False):
+def fuse_conv_bn_eval(conv, bn, transpose=False) -> Any:
     """A copy of conv that does what conv and then bn do. Both must be in eval mode."""
     assert not (conv.training or bn.training), "Fusion only for eval!"
     fused = copy.deepcopy(conv)
@@ -30,12 +31,12 @@ def fuse_conv_bn_eval(conv, bn, transpose=False):
     return fused
 
 
-def fuse_linear_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b):
+def fuse_linear_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b) -> Any:
     """Weight and bias of a linear layer that does what linear and then batch norm do."""
     return fuse_conv_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)
 
 
-def fuse_linear_bn_eval(linear, bn):
+def fuse_linear_bn_eval(linear, bn) -> Any:
     """A copy of linear that does what linear and then bn do. Both must be in eval mode."""
     assert not (linear.training or bn.training), "Fusion only for eval!"
     assert linear.out_features == bn.num_features or bn.num_features == 1, (

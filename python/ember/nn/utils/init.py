@@ -1,13 +1,14 @@
 """skip_init: modules without initial values."""
 
 import inspect
+from typing import Any
 
 import ember
 
 __all__ = ["skip_init"]
 
 
-def skip_init(module_cls, *args, **kwargs):
+def skip_init(module_cls, *args, **kwargs) -> Any:
     """module_cls(*args, **kwargs) with parameters whose values are not set: for weights that will be loaded anyway."""
     if not issubclass(module_cls, ember.nn.Module):
         raise RuntimeError(f"Expected a Module; got {module_cls}")

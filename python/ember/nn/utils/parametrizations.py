@@ -1,5 +1,7 @@
 """weight_norm and spectral_norm as parametrizations."""
 
+from typing import Any
+
 import ember
 import ember.nn.functional as F
 from ember.nn.modules.module import Module
@@ -10,14 +12,14 @@ __all__ = ["spectral_norm", "weight_norm"]
 
 
 class _WeightNorm(Module):
-    def __init__(self, dim=0):
+    def __init__(self, dim=0) -> None:
         super().__init__()
         self.dim = -1 if dim is None else dim
 
-    def forward(self, weight_g, weight_v):
+    def forward(self, weight_g, weight_v) -> Any:
         return weight_of(weight_v, weight_g, self.dim)
 
-    def right_inverse(self, weight):
+    def right_inverse(self, weight) -> Any:
         return norm_except(weight, self.dim), weight
 
 
@@ -33,7 +35,7 @@ def _take_old_keys(module, name):
     module._register_load_state_dict_pre_hook(hook)
 
 
-def weight_norm(module, name="weight", dim=0):
+def weight_norm(module, name="weight", dim=0) -> Any:
     """Parametrize module.<name> by its length along dim (None: of all; original0) and its direction (original1)."""
     register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
     _take_old_keys(module, name)
@@ -41,7 +43,7 @@ def weight_norm(module, name="weight", dim=0):
 
 
 class _SpectralNorm(Module):
-    def __init__(self, weight, n_power_iterations=1, dim=0, eps=1e-12):
+    def __init__(self, weight, n_power_iterations=1, dim=0, eps=1e-12) -> None:
         super().__init__()
         ndim = weight.ndim
         if dim >= ndim or dim < -ndim:
@@ -59,7 +61,7 @@ class _SpectralNorm(Module):
             self.register_buffer("_v", F.normalize(v, dim=0, eps=eps))
             power_iterations(matrix, self._u, self._v, 15, eps)
 
-    def forward(self, weight):
+    def forward(self, weight) -> Any:
         if weight.ndim == 1:
             return F.normalize(weight, dim=0, eps=self.eps)
         matrix = as_matrix(weight, self.dim)
@@ -69,11 +71,11 @@ class _SpectralNorm(Module):
         u, v = (t.clone(memory_format=ember.contiguous_format) for t in (self._u, self._v))
         return weight / ember.vdot(u, ember.mv(matrix, v))
 
-    def right_inverse(self, value):
+    def right_inverse(self, value) -> Any:
         return value  # Values are not checked: they may have passed power iterations in training.
 
 
-def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=None):
+def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=None) -> Any:
     """Parametrize module.<name> by itself over its largest singular value, which power iterations estimate."""
     weight = getattr(module, name, None)
     if not isinstance(weight, ember.Tensor):

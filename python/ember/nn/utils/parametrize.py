@@ -8,6 +8,7 @@ import copyreg
 from collections.abc import Sequence
 from contextlib import contextmanager
 from copy import deepcopy
+from typing import Any
 
 import ember
 from ember.nn.modules.container import ModuleDict, ModuleList
@@ -21,7 +22,7 @@ _cache = {}
 
 
 @contextmanager
-def cached():
+def cached() -> Any:
     """While it is entered, a parametrized tensor is computed once and kept."""
     global _cache_enabled
     _cache_enabled += 1
@@ -61,7 +62,7 @@ class ParametrizationList(ModuleList):
     original: what the first one takes; original0, original1, ... if its right_inverse returned a sequence.
     """
 
-    def __init__(self, modules, original, unsafe=False):
+    def __init__(self, modules, original, unsafe=False) -> None:
         if len(modules) == 0:
             raise ValueError("ParametrizationList requires one or more modules.")
         super().__init__(modules)
@@ -116,7 +117,7 @@ class ParametrizationList(ModuleList):
     def _originals(self):
         return [self.original] if self.is_tensor else [getattr(self, f"original{i}") for i in range(self.ntensors)]
 
-    def right_inverse(self, value):
+    def right_inverse(self, value) -> None:
         """Assign value: what the parametrizations start from becomes what gives value, by their right_inverse."""
         with ember.no_grad():
             for module in reversed(self):
@@ -145,7 +146,7 @@ class ParametrizationList(ModuleList):
                                      f"`original{i}` has dtype {original.dtype}")
                 _set(original, tensor)
 
-    def forward(self):
+    def forward(self) -> Any:
         x = self[0](*self._originals())
         for module in list(self)[1:]:
             x = module(x)
@@ -197,7 +198,7 @@ def _add_property(module, name):
     setattr(module.__class__, name, property(get, put))
 
 
-def register_parametrization(module, tensor_name, parametrization, *, unsafe=False):
+def register_parametrization(module, tensor_name, parametrization, *, unsafe=False) -> Any:
     """From now on module.<tensor_name> is parametrization(what it was). Returns module.
 
     parametrization.right_inverse(value), if there is one, says what to start from so that the value stays and can be
@@ -248,7 +249,7 @@ def _register_another(module, tensor_name, parametrization, unsafe):
     module.parametrizations[tensor_name].unsafe |= unsafe
 
 
-def is_parametrized(module, tensor_name=None):
+def is_parametrized(module, tensor_name=None) -> Any:
     """Whether module has parametrizations, of tensor_name if one is given."""
     parametrizations = module.__dict__.get("_modules", {}).get("parametrizations")
     if parametrizations is None or not isinstance(parametrizations, ModuleDict):
@@ -256,7 +257,7 @@ def is_parametrized(module, tensor_name=None):
     return len(parametrizations) > 0 if tensor_name is None else tensor_name in parametrizations
 
 
-def remove_parametrizations(module, tensor_name, leave_parametrized=True):
+def remove_parametrizations(module, tensor_name, leave_parametrized=True) -> Any:
     """Make module.<tensor_name> a plain parameter or buffer again: its present value, or the original. Returns module."""
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
@@ -282,12 +283,12 @@ def remove_parametrizations(module, tensor_name, leave_parametrized=True):
     return module
 
 
-def type_before_parametrizations(module):
+def type_before_parametrizations(module) -> Any:
     """The class that module had before it was parametrized."""
     return module.__class__.__bases__[0] if is_parametrized(module) else type(module)
 
 
-def transfer_parametrizations_and_params(from_module, to_module, tensor_name=None):
+def transfer_parametrizations_and_params(from_module, to_module, tensor_name=None) -> Any:
     """Give to_module the parametrizations of from_module and the tensors they start from (copies). Returns to_module."""
     if not is_parametrized(from_module):
         return to_module

@@ -1,6 +1,7 @@
 """Sequences of different lengths: padded into one tensor, or packed without padding, as recurrent layers take them."""
 
 from typing import NamedTuple, Optional
+from typing import Any
 
 import ember
 from ember import Tensor
@@ -55,58 +56,58 @@ class PackedSequence(PackedSequence_):
         """The same packing of other data; batch_sizes stays on the CPU and int64."""
         return type(self)(data, self.batch_sizes, _each(self.sorted_indices, move), _each(self.unsorted_indices, move))
 
-    def pin_memory(self):
+    def pin_memory(self) -> Any:
         return self._with(self.data.pin_memory(), lambda t: t.pin_memory())
 
-    def to(self, *args, **kwargs):
+    def to(self, *args, **kwargs) -> Any:
         """The data moved or cast as Tensor.to does; itself when there is nothing to do. Indices keep their dtype."""
         data = self.data.to(*args, **kwargs)
         if data is self.data:
             return self
         return self._with(data, lambda t: t.to(data.device))
 
-    def cuda(self, *args, **kwargs):
+    def cuda(self, *args, **kwargs) -> Any:
         if "device" not in kwargs and not args:
             kwargs["device"] = "cuda"
         return self.to(*args, **kwargs)
 
-    def cpu(self, *args, **kwargs):
+    def cpu(self, *args, **kwargs) -> Any:
         kwargs["device"] = "cpu"
         return self.to(*args, **kwargs)
 
-    def double(self):
+    def double(self) -> Any:
         return self.to(dtype=ember.double)
 
-    def float(self):
+    def float(self) -> Any:
         return self.to(dtype=ember.float)
 
-    def half(self):
+    def half(self) -> Any:
         return self.to(dtype=ember.half)
 
-    def long(self):
+    def long(self) -> Any:
         return self.to(dtype=ember.long)
 
-    def int(self):
+    def int(self) -> Any:
         return self.to(dtype=ember.int)
 
-    def short(self):
+    def short(self) -> Any:
         return self.to(dtype=ember.short)
 
-    def char(self):
+    def char(self) -> Any:
         return self.to(dtype=ember.int8)
 
-    def byte(self):
+    def byte(self) -> Any:
         return self.to(dtype=ember.uint8)
 
     @property
-    def is_cuda(self):
+    def is_cuda(self) -> Any:
         return self.data.is_cuda
 
-    def is_pinned(self):
+    def is_pinned(self) -> Any:
         return self.data.is_pinned()
 
 
-def invert_permutation(permutation):
+def invert_permutation(permutation) -> Any:
     """The permutation that undoes this one (None: None)."""
     if permutation is None:
         return None
@@ -115,7 +116,7 @@ def invert_permutation(permutation):
     return inverse
 
 
-def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True):
+def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True) -> Any:
     """Packs (steps, batch, *), or (batch, steps, *) with batch_first. lengths must fall, unless enforce_sorted is False."""
     if not isinstance(lengths, Tensor):
         lengths = ember.as_tensor(lengths, dtype=ember.int64, device="cpu")
@@ -129,7 +130,7 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
     return PackedSequence(data, batch_sizes, order, None)
 
 
-def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_length=None):
+def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_length=None) -> Any:
     """(padded, lengths) of a PackedSequence, in the order in which the sequences came; total_length: at least so many steps."""
     if total_length is not None and total_length < sequence.batch_sizes.size(0):
         raise ValueError(
@@ -146,7 +147,7 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
     return padded.index_select(0 if batch_first else 1, back), lengths[back.cpu()]
 
 
-def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="right"):
+def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="right") -> Any:
     """Stacks tensors of different lengths, padded to the longest: (steps, batch, *), or (batch, steps, *)."""
     if isinstance(sequences, Tensor):
         sequences = sequences.unbind(0)
@@ -157,7 +158,7 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
     return ember._C._nn.pad_sequence(tuple(sequences), batch_first, padding_value, padding_side)
 
 
-def unpad_sequence(padded_sequences, lengths, batch_first=False):
+def unpad_sequence(padded_sequences, lengths, batch_first=False) -> Any:
     """The tensors that pad_sequence was given."""
     if not batch_first:
         padded_sequences = padded_sequences.transpose(0, 1)
@@ -165,13 +166,13 @@ def unpad_sequence(padded_sequences, lengths, batch_first=False):
     return [sequence[steps < length] for sequence, length in zip(padded_sequences, lengths)]
 
 
-def pack_sequence(sequences, enforce_sorted=True):
+def pack_sequence(sequences, enforce_sorted=True) -> Any:
     """Packs a list of tensors of different lengths."""
     lengths = ember.as_tensor([v.size(0) for v in sequences])
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 
-def unpack_sequence(packed_sequences):
+def unpack_sequence(packed_sequences) -> Any:
     """The tensors that pack_sequence was given."""
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)

@@ -1,5 +1,7 @@
 """spectral_norm by a forward hook, PyTorch's first form (T. Miyato and others, "Spectral normalization", 2018)."""
 
+from typing import Any
+
 import ember
 import ember.nn.functional as F
 from ember.nn.parameter import Parameter, is_lazy
@@ -14,15 +16,15 @@ class SpectralNorm:
 
     _version = 1
 
-    def __init__(self, name="weight", n_power_iterations=1, dim=0, eps=1e-12):
+    def __init__(self, name="weight", n_power_iterations=1, dim=0, eps=1e-12) -> None:
         if n_power_iterations <= 0:
             raise ValueError(f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}")
         self.name, self.dim, self.n_power_iterations, self.eps = name, dim, n_power_iterations, eps
 
-    def reshape_weight_to_matrix(self, weight):
+    def reshape_weight_to_matrix(self, weight) -> Any:
         return as_matrix(weight, self.dim)
 
-    def compute_weight(self, module, do_power_iteration):
+    def compute_weight(self, module, do_power_iteration) -> Any:
         weight = getattr(module, self.name + "_orig")
         u, v = getattr(module, self.name + "_u"), getattr(module, self.name + "_v")
         matrix = self.reshape_weight_to_matrix(weight)
@@ -32,7 +34,7 @@ class SpectralNorm:
                 u, v = (t.clone(memory_format=ember.contiguous_format) for t in (u, v))
         return weight / ember.dot(u, ember.mv(matrix, v))
 
-    def remove(self, module):
+    def remove(self, module) -> None:
         with ember.no_grad():
             weight = self.compute_weight(module, do_power_iteration=False)
         delattr(module, self.name)
@@ -40,11 +42,11 @@ class SpectralNorm:
             delattr(module, self.name + suffix)
         module.register_parameter(self.name, Parameter(weight.detach()))
 
-    def __call__(self, module, inputs):
+    def __call__(self, module, inputs) -> None:
         setattr(module, self.name, self.compute_weight(module, do_power_iteration=module.training))
 
     @staticmethod
-    def apply(module, name, n_power_iterations, dim, eps):
+    def apply(module, name, n_power_iterations, dim, eps) -> Any:
         for hook in module._forward_pre_hooks.values():
             if isinstance(hook, SpectralNorm) and hook.name == name:
                 raise RuntimeError(f"Cannot register two spectral_norm hooks on the same parameter {name}")
@@ -73,10 +75,10 @@ class SpectralNorm:
 class SpectralNormLoadStateDictPreHook:
     """Takes state dicts of the form before version 1, where <name> itself was saved and v was not."""
 
-    def __init__(self, fn):
+    def __init__(self, fn) -> None:
         self.fn = fn
 
-    def __call__(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
+    def __call__(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs) -> None:
         fn = self.fn
         version = local_metadata.get("spectral_norm", {}).get(fn.name + ".version", None)
         if version is not None and version >= 1:
@@ -104,10 +106,10 @@ class SpectralNormLoadStateDictPreHook:
 class SpectralNormStateDictHook:
     """Writes the form's version."""
 
-    def __init__(self, fn):
+    def __init__(self, fn) -> None:
         self.fn = fn
 
-    def __call__(self, module, state_dict, prefix, local_metadata):
+    def __call__(self, module, state_dict, prefix, local_metadata) -> None:
         versions = local_metadata.setdefault("spectral_norm", {})
         key = self.fn.name + ".version"
         if key in versions:
@@ -115,7 +117,7 @@ class SpectralNormStateDictHook:
         versions[key] = self.fn._version
 
 
-def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=None):
+def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=None) -> Any:
     """Divide module.<name> by its largest singular value, estimated anew in each forward of training."""
     if dim is None:
         kinds = tuple(getattr(ember.nn, kind) for kind in ("ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d")
@@ -125,7 +127,7 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
     return module
 
 
-def remove_spectral_norm(module, name="weight"):
+def remove_spectral_norm(module, name="weight") -> Any:
     """Undo spectral_norm: module.<name> is a plain parameter with its present value."""
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, SpectralNorm) and hook.name == name:

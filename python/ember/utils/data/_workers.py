@@ -7,6 +7,7 @@ import select
 import signal
 import time
 import weakref
+from typing import Any
 
 from ember._utils import ExceptionWrapper
 
@@ -33,7 +34,7 @@ def _run_worker(*args):
 class _Worker:
     """A process, the loader's end of its channel, and what waits to be sent."""
 
-    def __init__(self, context, number, make_args):
+    def __init__(self, context, number, make_args) -> None:
         self.number = number
         self.sock, theirs = channel.pair()
         _ends.add(self.sock)
@@ -49,11 +50,11 @@ class _Worker:
         finally:
             theirs.close()
 
-    def send(self, task, obj):
+    def send(self, task, obj) -> Any:
         self.waiting.append(channel.Message(task, obj))
         return self.flush()
 
-    def flush(self):
+    def flush(self) -> None:
         """Send what waits, as far as it goes without blocking."""
         try:
             while self.waiting and self.waiting[0].send(self.sock, wait=False):
@@ -61,7 +62,7 @@ class _Worker:
         except (ConnectionError, OSError):
             self.waiting.clear()  # it has died; whoever waits for its answer finds out
 
-    def close(self):
+    def close(self) -> None:
         """Tell it to end: it sees the end of the stream, even if another process holds a copy of this socket."""
         self.waiting.clear()
         try:
@@ -74,7 +75,7 @@ class _Worker:
 class _Broken:
     """A batch that could not be unpickled here."""
 
-    def __init__(self, error):
+    def __init__(self, error) -> None:
         self.error = error
 
 
@@ -84,7 +85,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     _shutdown = True  # until workers run
     _workers = ()
 
-    def __init__(self, loader):
+    def __init__(self, loader) -> None:
         super().__init__(loader)
         if self._num_workers <= 0:
             raise AssertionError("num_workers must be greater than 0 for MultiProcessingDataLoaderIter")
@@ -283,7 +284,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._workers = []
         self._channels = {}
 
-    def __del__(self):
+    def __del__(self) -> None:
         self._shutdown_workers()
 
 

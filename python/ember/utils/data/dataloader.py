@@ -4,6 +4,7 @@ import math
 import os
 import warnings
 from typing import Generic, TypeVar
+from typing import Any
 
 import ember
 from ember import _C
@@ -26,7 +27,7 @@ class _DatasetKind:
     Iterable = 1
 
     @staticmethod
-    def create_fetcher(kind, dataset, auto_collation, collate_fn, drop_last):
+    def create_fetcher(kind, dataset, auto_collation, collate_fn, drop_last) -> Any:
         cls = _utils.fetch._MapDatasetFetcher if kind == _DatasetKind.Map else _utils.fetch._IterableDatasetFetcher
         return cls(dataset, auto_collation, collate_fn, drop_last)
 
@@ -34,7 +35,7 @@ class _DatasetKind:
 class _InfiniteConstantSampler(Sampler):
     """The keys of a stream: None, for ever."""
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         while True:
             yield None
 
@@ -77,7 +78,12 @@ class DataLoader(Generic[_T_co]):
 
     The order comes from `batch_sampler`, or from `sampler` (default: sequential, random if `shuffle`) in batches of
     `batch_size`; `batch_size=None` gives single samples. `collate_fn` makes a batch of a list of samples. With
-    `num_workers`, processes load up to `prefetch_factor` batches each ahead of time; the numbers are the same.
+    `num_workers`, processes load up to `prefetch_factor` batches each ahead of time; the numbers are the same. ValueError for
+    options that contradict each other; what a worker raises is raised here.
+
+    >>> loader = torch.utils.data.DataLoader(torch.arange(5), batch_size=2)
+    >>> [batch.tolist() for batch in loader]
+    [[0, 1], [2, 3], [4]]
     """
 
     __initialized = False
@@ -134,11 +140,11 @@ class DataLoader(Generic[_T_co]):
         return _MultiProcessingDataLoaderIter(self)
 
     @property
-    def multiprocessing_context(self):
+    def multiprocessing_context(self) -> Any:
         return self.__multiprocessing_context
 
     @multiprocessing_context.setter
-    def multiprocessing_context(self, context):
+    def multiprocessing_context(self, context) -> None:
         if context is not None:
             context = self._check_context(context)
         self.__multiprocessing_context = context
@@ -159,13 +165,13 @@ class DataLoader(Generic[_T_co]):
                             f"start method, but got multiprocessing_context={context}")
         return context
 
-    def __setattr__(self, attr, val):
+    def __setattr__(self, attr, val) -> None:
         if self.__initialized and attr in ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset",
                                            "persistent_workers"):
             raise ValueError(f"{attr} attribute should not be set after {self.__class__.__name__} is initialized")
         super().__setattr__(attr, val)
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         if not (self.persistent_workers and self.num_workers > 0):
             return self._get_iterator()
         if self._iterator is None or self._iterator._shutdown:
@@ -182,7 +188,7 @@ class DataLoader(Generic[_T_co]):
     def _index_sampler(self):
         return self.batch_sampler if self._auto_collation else self.sampler
 
-    def __len__(self):
+    def __len__(self) -> int:
         if self._dataset_kind == _DatasetKind.Map:
             return len(self._index_sampler)
         # A stream may be shared out among workers: its length is believed, and checked while iterating.
@@ -191,7 +197,7 @@ class DataLoader(Generic[_T_co]):
             return length
         return length // self.batch_size if self.drop_last else math.ceil(length / self.batch_size)
 
-    def check_worker_number_rationality(self):
+    def check_worker_number_rationality(self) -> None:
         if not self.num_workers:
             return
         cpus = len(os.sched_getaffinity(0))
@@ -206,7 +212,7 @@ class DataLoader(Generic[_T_co]):
 class _BaseDataLoaderIter:
     """One epoch (several with persistent workers)."""
 
-    def __init__(self, loader):
+    def __init__(self, loader) -> None:
         self._dataset = loader.dataset
         self._dataset_kind = loader._dataset_kind
         self._IterableDataset_len_called = loader._IterableDataset_len_called
@@ -228,7 +234,7 @@ class _BaseDataLoaderIter:
         # Drawn with or without workers, so that what follows does not depend on their number.
         self._base_seed = ember.empty((), dtype=ember.int64).random_(generator=loader.generator).item()
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         return self
 
     def _reset(self, loader, first_iter=False):
@@ -242,7 +248,7 @@ class _BaseDataLoaderIter:
     def _next_data(self):
         raise NotImplementedError
 
-    def __next__(self):
+    def __next__(self) -> Any:
         if _C._profile_active():
             from ember.autograd.profiler import record_function
             with record_function(f"enumerate(DataLoader)#{type(self).__name__}.__next__"):
@@ -263,17 +269,17 @@ class _BaseDataLoaderIter:
             warnings.warn(message, stacklevel=3)
         return data
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._index_sampler)
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         raise NotImplementedError("{} cannot be pickled", self.__class__.__name__)
 
 
 class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
     """Loads when asked, in the caller's process."""
 
-    def __init__(self, loader):
+    def __init__(self, loader) -> None:
         super().__init__(loader)
         if self._timeout != 0:
             raise AssertionError("_SingleProcessDataLoaderIter requires timeout == 0")

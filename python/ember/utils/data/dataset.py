@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Iterable
 from typing import Generic, TypeVar
+from typing import Any
 
 from ember import default_generator, randperm
 
@@ -20,39 +21,44 @@ class Dataset(Generic[_T_co]):
     """Map-style: subclasses give `__getitem__(key)`, mostly `__len__`, and `__getitems__(keys)` if many at once are
     cheaper."""
 
-    def __getitem__(self, index):
+    def __getitem__(self, index) -> Any:
         raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
 
-    def __add__(self, other):
+    def __add__(self, other) -> Any:
         return ConcatDataset([self, other])
 
 
 class IterableDataset(Dataset[_T_co], Iterable[_T_co]):
     """A stream: subclasses give `__iter__`. With workers each has a copy: see get_worker_info()."""
 
-    def __add__(self, other):
+    def __add__(self, other) -> Any:
         return ChainDataset([self, other])
 
 
 class TensorDataset(Dataset[tuple]):
-    """Sample i is the i-th row of each tensor."""
+    """Sample i is the tuple of the i-th row of each tensor. AssertionError when their first sizes differ.
 
-    def __init__(self, *tensors):
+    >>> data = torch.utils.data.TensorDataset(torch.arange(3), torch.eye(3))
+    >>> len(data), data[1]
+    (3, (tensor(1), tensor([0., 1., 0.])))
+    """
+
+    def __init__(self, *tensors) -> None:
         if any(tensors[0].size(0) != t.size(0) for t in tensors):
             raise AssertionError("Size mismatch between tensors")
         self.tensors = tensors
 
-    def __getitem__(self, index):
+    def __getitem__(self, index) -> Any:
         return tuple(t[index] for t in self.tensors)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.tensors[0].size(0)
 
 
 class StackDataset(Dataset):
     """Datasets side by side: a sample is a tuple (or, for keyword arguments, a dict) of their samples."""
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, **kwargs) -> None:
         if args and kwargs:
             raise ValueError("Supported either ``tuple``- (via ``args``) or``dict``- (via ``kwargs``) like input/output, "
                              "but both types are given.")
@@ -64,18 +70,18 @@ class StackDataset(Dataset):
         if any(len(d) != self._length for d in parts):
             raise ValueError("Size mismatch between datasets")
 
-    def __getitem__(self, index):
+    def __getitem__(self, index) -> Any:
         if isinstance(self.datasets, dict):
             return {name: d[index] for name, d in self.datasets.items()}
         return tuple(d[index] for d in self.datasets)
 
-    def __getitems__(self, indices):
+    def __getitems__(self, indices) -> Any:
         if isinstance(self.datasets, dict):
             columns = [_fetch_many(d, indices) for d in self.datasets.values()]
             return [dict(zip(self.datasets, row)) for row in zip(*columns)]
         return list(zip(*[_fetch_many(d, indices) for d in self.datasets]))
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self._length
 
 
@@ -89,13 +95,15 @@ def _fetch_many(dataset, indices):
 
 
 class ConcatDataset(Dataset[_T_co]):
-    """Map-style datasets one after another."""
+    """Map-style datasets one after another, as one: its length is their sum. AssertionError for iterable ones; ValueError for
+    an index out of range.
+    """
 
     @staticmethod
-    def cumsum(sequence):
+    def cumsum(sequence) -> Any:
         return list(itertools.accumulate(len(d) for d in sequence))
 
-    def __init__(self, datasets):
+    def __init__(self, datasets) -> None:
         self.datasets = list(datasets)
         if not self.datasets:
             raise AssertionError("datasets should not be an empty iterable")
@@ -103,10 +111,10 @@ class ConcatDataset(Dataset[_T_co]):
             raise AssertionError("ConcatDataset does not support IterableDataset")
         self.cumulative_sizes = self.cumsum(self.datasets)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.cumulative_sizes[-1]
 
-    def __getitem__(self, idx):
+    def __getitem__(self, idx) -> Any:
         if idx < 0:
             if -idx > len(self):
                 raise ValueError("absolute value of index should not exceed dataset length")
@@ -115,7 +123,7 @@ class ConcatDataset(Dataset[_T_co]):
         return self.datasets[which][idx - (self.cumulative_sizes[which - 1] if which > 0 else 0)]
 
     @property
-    def cummulative_sizes(self):
+    def cummulative_sizes(self) -> Any:
         warnings.warn("cummulative_sizes attribute is renamed to cumulative_sizes", DeprecationWarning, stacklevel=2)
         return self.cumulative_sizes
 
@@ -123,7 +131,7 @@ class ConcatDataset(Dataset[_T_co]):
 class ChainDataset(IterableDataset):
     """Streams one after another."""
 
-    def __init__(self, datasets):
+    def __init__(self, datasets) -> None:
         super().__init__()
         self.datasets = datasets
 
@@ -133,18 +141,18 @@ class ChainDataset(IterableDataset):
                 raise AssertionError("ChainDataset only supports IterableDataset")
             yield d
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         for d in self._parts():
             yield from d
 
-    def __len__(self):
+    def __len__(self) -> int:
         return sum(len(d) for d in self._parts())
 
 
 class Subset(Dataset[_T_co]):
-    """The samples of a dataset that `indices` name, in that order."""
+    """The samples of a dataset that `indices` name, in that order. IndexError comes from the dataset itself."""
 
-    def __init__(self, dataset, indices):
+    def __init__(self, dataset, indices) -> None:
         cls = type(self)
         if cls.__getitem__ is not Subset.__getitem__ and cls.__getitems__ is Subset.__getitems__:
             raise NotImplementedError(
@@ -155,18 +163,18 @@ class Subset(Dataset[_T_co]):
         self.dataset = dataset
         self.indices = indices
 
-    def __getitem__(self, idx):
+    def __getitem__(self, idx) -> Any:
         if isinstance(idx, list):
             return self.dataset[[self.indices[i] for i in idx]]
         return self.dataset[self.indices[idx]]
 
-    def __getitems__(self, indices):
+    def __getitems__(self, indices) -> Any:
         chosen = [self.indices[i] for i in indices]
         if callable(getattr(self.dataset, "__getitems__", None)):
             return self.dataset.__getitems__(chosen)
         return [self.dataset[i] for i in chosen]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.indices)
 
 
@@ -185,8 +193,16 @@ def _lengths_of_fractions(n, fractions):
     return lengths
 
 
-def random_split(dataset, lengths, generator=default_generator):
-    """Subsets of the given lengths, or fractions that sum to 1, of a random permutation of the dataset."""
+def random_split(dataset, lengths, generator=default_generator) -> Any:
+    """Subsets of the given lengths, or fractions that sum to 1, of a random permutation of the dataset; generator: whose
+    draws.
+
+    ValueError for lengths that do not sum to the dataset's.
+
+    >>> parts = torch.utils.data.random_split(range(10), [0.8, 0.2])
+    >>> [len(part) for part in parts]
+    [8, 2]
+    """
     total = sum(lengths)
     if math.isclose(total, 1) and total <= 1:
         lengths = _lengths_of_fractions(len(dataset), lengths)

@@ -1,6 +1,7 @@
 """DistributedSampler: each process's share of a dataset."""
 
 import math
+from typing import Any
 
 import ember
 
@@ -20,7 +21,7 @@ def _process_group(name):
 class DistributedSampler(Sampler):
     """Every `num_replicas`-th index, beginning with `rank`. Call set_epoch() before each epoch for another order."""
 
-    def __init__(self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0, drop_last=False):
+    def __init__(self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0, drop_last=False) -> None:
         num_replicas = _process_group("get_world_size") if num_replicas is None else num_replicas
         rank = _process_group("get_rank") if rank is None else rank
         if rank >= num_replicas or rank < 0:
@@ -36,7 +37,7 @@ class DistributedSampler(Sampler):
         self.shuffle = shuffle
         self.seed = seed
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         n = len(self.dataset)
         if self.shuffle:
             indices = ember.randperm(n, generator=ember.Generator().manual_seed(self.seed + self.epoch)).tolist()
@@ -55,8 +56,8 @@ class DistributedSampler(Sampler):
                                  f"({self.num_samples})")
         return iter(indices)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.num_samples
 
-    def set_epoch(self, epoch):
+    def set_epoch(self, epoch) -> None:
         self.epoch = epoch

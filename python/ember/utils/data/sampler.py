@@ -2,6 +2,7 @@
 
 import itertools
 from typing import Generic, TypeVar
+from typing import Any
 
 import ember
 
@@ -12,22 +13,22 @@ _T_co = TypeVar("_T_co", covariant=True)
 
 
 class Sampler(Generic[_T_co]):
-    """Gives `__iter__` over keys of a dataset, and mostly `__len__`."""
+    """Gives the keys of a dataset, in the order in which they are loaded: a subclass defines `__iter__`, and mostly `__len__`."""
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         raise NotImplementedError
 
 
 class SequentialSampler(Sampler[int]):
-    """0, 1, ..., in order."""
+    """The keys 0, 1, ..., len(data_source) - 1, in order, each time."""
 
-    def __init__(self, data_source):
+    def __init__(self, data_source) -> None:
         self.data_source = data_source
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         return iter(range(len(self.data_source)))
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.data_source)
 
 
@@ -38,9 +39,11 @@ def _own_generator():
 
 
 class RandomSampler(Sampler[int]):
-    """A random permutation each time, or draws with replacement."""
+    """A random permutation of the keys each time, or num_samples draws with replacement. ValueError for options that do not
+    fit each other.
+    """
 
-    def __init__(self, data_source, replacement=False, num_samples=None, generator=None):
+    def __init__(self, data_source, replacement=False, num_samples=None, generator=None) -> None:
         self.data_source = data_source
         self.replacement = replacement
         self._num_samples = num_samples
@@ -51,10 +54,10 @@ class RandomSampler(Sampler[int]):
             raise ValueError(f"num_samples should be a positive integer value, but got num_samples={self.num_samples}")
 
     @property
-    def num_samples(self):
+    def num_samples(self) -> Any:
         return len(self.data_source) if self._num_samples is None else self._num_samples  # the source may grow
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         n = len(self.data_source)
         generator = _own_generator() if self.generator is None else self.generator
         if self.replacement:
@@ -70,29 +73,29 @@ class RandomSampler(Sampler[int]):
         # PyTorch draws this one even if none of it is wanted: the stream afterwards depends on it.
         yield from ember.randperm(n, generator=generator).tolist()[:rest]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.num_samples
 
 
 class SubsetRandomSampler(Sampler[int]):
     """The given indices, in random order."""
 
-    def __init__(self, indices, generator=None):
+    def __init__(self, indices, generator=None) -> None:
         self.indices = indices
         self.generator = generator
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         for i in ember.randperm(len(self.indices), generator=self.generator).tolist():
             yield self.indices[i]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.indices)
 
 
 class WeightedRandomSampler(Sampler[int]):
     """Draws 0..len(weights)-1, each as often as its weight says."""
 
-    def __init__(self, weights, num_samples, replacement=True, generator=None):
+    def __init__(self, weights, num_samples, replacement=True, generator=None) -> None:
         if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples <= 0:
             raise ValueError(f"num_samples should be a positive integer value, but got num_samples={num_samples}")
         if not isinstance(replacement, bool):
@@ -105,18 +108,20 @@ class WeightedRandomSampler(Sampler[int]):
         self.replacement = replacement
         self.generator = generator
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         yield from ember.multinomial(self.weights, self.num_samples, self.replacement,
                                      generator=self.generator).tolist()
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.num_samples
 
 
 class BatchSampler(Sampler[list]):
-    """Lists of `batch_size` keys of another sampler."""
+    """Lists of batch_size keys of another sampler; the last, shorter one is left out when drop_last. ValueError for a size
+    that is not positive.
+    """
 
-    def __init__(self, sampler, batch_size, drop_last):
+    def __init__(self, sampler, batch_size, drop_last) -> None:
         if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:
             raise ValueError(f"batch_size should be a positive integer value, but got batch_size={batch_size}")
         if not isinstance(drop_last, bool):
@@ -125,13 +130,13 @@ class BatchSampler(Sampler[list]):
         self.batch_size = batch_size
         self.drop_last = drop_last
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         keys = iter(self.sampler)
         while batch := list(itertools.islice(keys, self.batch_size)):
             if self.drop_last and len(batch) < self.batch_size:
                 return
             yield batch
 
-    def __len__(self):
+    def __len__(self) -> int:
         full, rest = divmod(len(self.sampler), self.batch_size)
         return full + (rest > 0 and not self.drop_last)
