@@ -4,11 +4,13 @@
 
 examples/c/train_digits and examples/python/train_digits.py do the same work (network, batches, Adam, one-cycle schedule,
 label smoothing). They run in turn, each as a process of its own pinned to one processor, on Ember and, where EMBER_ORACLE
-names a Python that has it, on PyTorch. Seconds are those that the programs print of their training loops; whole: the process.
+names a Python that has it, on PyTorch. Loop: processor seconds of the training loop (the C program's are those of a run less
+those of one without epochs); whole: wall-clock seconds of the process. Processor seconds count what others do little.
 """
 import argparse
 import os
 import re
+import resource
 import statistics
 import subprocess
 import sys
@@ -18,6 +20,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
 BUILD = os.environ.get("EMBER_BUILD", os.path.join(ROOT, "build"))
+EXAMPLE = os.path.join(BUILD, "examples", "c", "example_train_digits")
 PROGRAM = os.path.join(ROOT, "examples", "python", "train_digits.py")
 PYTHON_CALLS = """
 import statistics, sys, time
@@ -52,45 +55,66 @@ def environment():
     return dict(env, EMBER_NUM_THREADS="1", OMP_NUM_THREADS="1")
 
 
+def processor_seconds():
+    """Of the processes that this one has waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def run(command, folder):
-    """(stdout, seconds of the whole process) of a command that must succeed."""
+    """(stdout, seconds, processor seconds of the whole process) of a command that must succeed."""
     cpu = max(os.sched_getaffinity(0))
-    start = time.monotonic()
+    start, before = time.monotonic(), processor_seconds()
     done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True,
                           preexec_fn=lambda: os.sched_setaffinity(0, {cpu}))
-    seconds = time.monotonic() - start
+    seconds, busy = time.monotonic() - start, processor_seconds() - before
     if done.returncode:
         sys.exit(f"{command}: {done.stderr[-2000:]}")
-    return done.stdout, seconds
+    return done.stdout, seconds, busy
 
 
-def programs(epochs, folder, oracle):
-    """{name: command} of the three that train."""
-    example = [os.path.join(BUILD, "examples", "c", "example_train_digits"), "--data", "out/digits.csv", "--epochs", str(epochs)]
-    script = [PROGRAM, "--epochs", str(epochs), "--require", "0", "--out", "out"]
-    found = {"C": example, "Python on Ember": [sys.executable, "-m", "ember", *script]}
+# What the Python programs run under: their loops are timed in processor seconds, and PyTorch takes one thread. The digits come
+# with scikit-learn, which the Python that has PyTorch may lack.
+WRAPPER = """
+import sys, time
+time.monotonic = time.process_time
+import torch
+torch.set_num_threads(1)
+sys.path += [{folder!r}, {packages!r}]
+sys.argv = sys.argv[1:]
+import runpy
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def programs(folder, oracle, epochs):
+    """{name: command} of those that train."""
+    packages = subprocess.run([sys.executable, "-c", "import sklearn; print(sklearn.__path__[0].rsplit('/', 1)[0])"],
+                              check=True, capture_output=True, text=True).stdout.strip()
+    wrapper = os.path.join(folder, "wrapper.py")
+    with open(wrapper, "w", encoding="utf-8") as file:
+        file.write(WRAPPER.format(folder=os.path.dirname(PROGRAM), packages=packages))
+    script = [wrapper, PROGRAM, "--epochs", str(epochs), "--require", "0", "--out", "out"]
+    found = {"C": [EXAMPLE, "--data", "out/digits.csv", "--epochs", str(epochs)],
+             "Python on Ember": [sys.executable, "-m", "ember", *script]}
     if oracle:
-        # the digits come with scikit-learn: the Python that has PyTorch may lack it
-        packages = subprocess.run([sys.executable, "-c", "import sklearn; print(sklearn.__path__[0].rsplit('/', 1)[0])"],
-                                  check=True, capture_output=True, text=True).stdout.strip()
-        with open(os.path.join(folder, "with_digits.py"), "w", encoding="utf-8") as file:
-            file.write(f"import sys, torch\ntorch.set_num_threads(1)\nsys.path.append({packages!r})\n"
-                       f"sys.path.insert(0, {os.path.dirname(PROGRAM)!r})\nsys.argv = sys.argv[1:]\n"
-                       "import runpy\nrunpy.run_path(sys.argv[0], run_name='__main__')\n")
-        found["Python on PyTorch"] = [oracle, os.path.join(folder, "with_digits.py"), *script]
+        found["Python on PyTorch"] = [oracle, *script]
     return found
 
 
 def training(options, oracle, folder):
-    """{program: (median seconds of the loop, of the process, accuracy)}."""
-    commands = programs(options.epochs, folder, oracle)
+    """{program: (median processor seconds of the loop, seconds of the process, accuracy)}."""
+    commands = programs(folder, oracle, options.epochs)
     run(commands["Python on Ember"], folder)  # writes digits.csv, and warms the files
     took = {name: [] for name in commands}
     for number in range(options.rounds):
         for name in list(commands) if number % 2 == 0 else list(commands)[::-1]:
-            text, whole = run(commands[name], folder)
-            took[name].append((float(re.search(r"epochs in ([\d.]+) s", text)[1]), whole,
-                               float(re.search(r"accuracy ([\d.]+)%", text)[1])))
+            text, whole, busy = run(commands[name], folder)
+            if name == "C":
+                loop = busy - run([EXAMPLE, "--data", "out/digits.csv", "--epochs", "0"], folder)[2]
+            else:
+                loop = float(re.search(r"epochs in ([\d.]+) s", text)[1])
+            took[name].append((loop, whole, float(re.search(r"accuracy ([\d.]+)%", text)[1])))
     return {name: tuple(statistics.median(column) for column in zip(*rows)) for name, rows in took.items()}
 
 
@@ -119,7 +143,7 @@ def page(trained, called, options):
             f"One thread, pinned to one processor; {options.rounds} rounds in turn, medians. Load average of the last 15 minutes "
             f"at the end: {load:.1f} on {os.cpu_count()} processors.\n\n"
             f"## The same training: {options.epochs} epochs of the digits\n\n"
-            "| program | training loop, s | whole process, s | accuracy, % |\n| --- | ---: | ---: | ---: |\n")
+            "| program | training loop, processor s | whole process, s | accuracy, % |\n| --- | ---: | ---: | ---: |\n")
     text += "".join(f"| {name} | {loop:.2f} | {whole:.2f} | {right:.1f} |\n" for name, (loop, whole, right) in trained.items())
     text += "\n## One call, nanoseconds\n\n"
     columns = list(dict.fromkeys(form for forms in called.values() for form in forms))

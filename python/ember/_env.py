@@ -9,6 +9,7 @@ VARIABLES = {  # name: (what it may be, what it does)
     "EMBER_ISA": ("baseline, avx2, avx512", "which build of the kernels runs; the best for the processor otherwise"),
     "EMBER_OPENBLAS": ("a file, or none", "the OpenBLAS to open; it is looked for otherwise"),
     "EMBER_ONEDNN": ("a file, or none", "the oneDNN to open; it is looked for otherwise"),
+    "EMBER_NUM_THREADS": ("a number", "threads of large operators; OMP_NUM_THREADS, or the processors, otherwise"),
     "EMBER_ALLOC": ("plain", "no caches: each block comes from the system, for memory checkers"),
     "EMBER_CACHE_LIMIT_MB": ("megabytes", "how much freed memory is kept for reuse; 1024 otherwise"),
 }

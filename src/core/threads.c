@@ -47,10 +47,9 @@ static void fork_child(void) { if (atomic_load(&pool_used)) atomic_store(&forked
 __attribute__((constructor)) static void watch_forks(void) { (void)pthread_atfork(NULL, NULL, fork_child); }
 
 static int default_threads(void) {
-  const char *names[] = {"EMBER_NUM_THREADS", "OMP_NUM_THREADS"};
+  const char *texts[] = {getenv("EMBER_NUM_THREADS"), getenv("OMP_NUM_THREADS")};
   for (int i = 0; i < 2; i++) {
-    const char *text = getenv(names[i]);
-    int n = text == NULL ? 0 : atoi(text);
+    int n = texts[i] == NULL ? 0 : atoi(texts[i]);
     if (n > 0) return n > 1024 ? 1024 : n;
   }
   cpu_set_t set;
