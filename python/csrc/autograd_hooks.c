@@ -3,11 +3,21 @@
 #include "bridge.h"
 
 // ---------------------------------------------------------------- calling
-static em_status grad_result(PyObject *r, const char *what, em_tensor **out) {
+// grad: what the hook was given, and its result must be like; NULL where there was none.
+static em_status grad_result(PyObject *r, PyObject *hook, const em_tensor *grad, em_tensor **out) {
   if (r == NULL) return em_py_foreign();
   em_status st = EM_OK;
   if (r != Py_None && !em_py_is_tensor(r)) {
-    PyErr_Format(PyExc_TypeError, "%s: expected a Tensor or None from the hook, got %s", what, Py_TYPE(r)->tp_name);
+    PyErr_Format(PyExc_TypeError, "expected Variable, but hook returned '%s'", Py_TYPE(r)->tp_name);
+    st = EM_ERR_FOREIGN;
+  } else if (r != Py_None && grad != NULL && !em_shape_equal(em_py_t(r)->ndim, em_py_t(r)->sizes, grad->ndim, grad->sizes)) {
+    PyObject *name = PyObject_GetAttrString(hook, "__name__");
+    if (name == NULL) {
+      PyErr_Clear();
+      name = PyUnicode_FromString("<unknown>");
+    }
+    if (name != NULL) PyErr_Format(PyExc_RuntimeError, "hook '%S' has changed the size of value", name);
+    Py_XDECREF(name);
     st = EM_ERR_FOREIGN;
   } else if (r != Py_None) {
     *out = em_tensor_retain(em_py_t(r));
@@ -21,7 +31,7 @@ static em_status call_tensor_hook(void *context, em_tensor *grad, em_tensor **ou
   PyObject *g = em_py_wrap_borrowed(grad);
   PyObject *r = g == NULL ? NULL : PyObject_CallOneArg(context, g);
   Py_XDECREF(g);
-  em_status st = grad_result(r, "tensor hook", out);
+  em_status st = grad_result(r, context, grad, out);
   PyGILState_Release(gil);
   return st;
 }
@@ -48,7 +58,7 @@ static PyObject *grads_tuple(em_tensor *const *grads, int64_t n) {
   }
   return t;
 }
-static em_status take_grads(PyObject *r, int64_t n, em_tensor **out, bool *replaced) {
+static em_status take_grads(PyObject *r, PyObject *hook, em_tensor *const *grads, int64_t n, em_tensor **out, bool *replaced) {
   if (r == NULL) return em_py_foreign();
   em_status st = EM_OK;
   if (r != Py_None) {
@@ -60,7 +70,7 @@ static em_status take_grads(PyObject *r, int64_t n, em_tensor **out, bool *repla
       st = EM_ERR_FOREIGN;
     }
     for (int64_t i = 0; st == EM_OK && i < n; i++)
-      st = grad_result(Py_NewRef(PyTuple_GET_ITEM(t, i)), "node hook", &out[i]);
+      st = grad_result(Py_NewRef(PyTuple_GET_ITEM(t, i)), hook, grads[i], &out[i]);
     *replaced = st == EM_OK;
     Py_XDECREF(t);
   }
@@ -72,7 +82,7 @@ static em_status call_node_prehook(void *context, em_tensor *const *grads, int64
   PyObject *t = grads_tuple(grads, n);
   PyObject *r = t == NULL ? NULL : PyObject_CallOneArg(context, t);
   Py_XDECREF(t);
-  em_status st = take_grads(r, n, out, replaced);
+  em_status st = take_grads(r, context, grads, n, out, replaced);
   PyGILState_Release(gil);
   return st;
 }
@@ -84,7 +94,7 @@ static em_status call_node_posthook(void *context, em_tensor *const *grads_out, 
   PyObject *r = a == NULL || b == NULL ? NULL : PyObject_CallFunctionObjArgs(context, a, b, NULL);
   Py_XDECREF(a);
   Py_XDECREF(b);
-  em_status st = take_grads(r, n_out, out, replaced);
+  em_status st = take_grads(r, context, grads_out, n_out, out, replaced);
   PyGILState_Release(gil);
   return st;
 }

@@ -42,6 +42,8 @@ int em_py_size_init(PyObject *module);
 bool em_py_is_dtype(PyObject *o);                  // a dtype, or float, int, bool, complex the classes
 int em_py_to_dtype(PyObject *o);                   // checked before
 int em_py_to_device(PyObject *o, em_device *out);  // device, string or index; -1 with an exception
+// 0 if tensors can be there. made_by: the operator that would make one, or NULL for a conversion. -1 with PyTorch's exception
+int em_py_device_wake(em_device d, const char *made_by);
 em_device em_py_default_device(void);              // this thread's default for factories; type -1: none
 
 // ---------------------------------------------------------------- tensors (tensor_type.c)
@@ -143,6 +145,7 @@ typedef struct em_py_signature {
   int nparams, min_args, max_pos;
   int self_slot;                   // of methods; -1
   int device_slot;                 // of factories without a tensor; -1
+  int device_arg, pin_arg;         // any device and pin_memory; -1
   int out_slot;                    // parameter index of out=; -1
   int8_t out_map[EM_PY_MAX_ARGS];  // slot of out_op -> slot of op, or -1 - (index of the out tensor)
   int nouts;

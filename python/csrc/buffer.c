@@ -101,11 +101,14 @@ int em_py_array_tensor(PyObject *o, bool copy, em_tensor **out) {
     PyObject *type = PyObject_GetAttrString(o, "dtype"),
              *scalar = type == NULL ? NULL : PyObject_GetAttrString(type, "type");
     PyErr_Clear();
-    PyErr_Format(
+    const char *name = scalar != NULL && PyType_Check(scalar) ? ((PyTypeObject *)scalar)->tp_name : "numpy.void";
+    if (strncmp(name, "numpy.uint", 10) == 0)  // PyTorch's list of what it can do names these
+      PyErr_Format(PyExc_TypeError, "can't convert np.ndarray of type %s: Ember has no torch.%s", name, name + 6);
+    else PyErr_Format(
         PyExc_TypeError,
         "can't convert np.ndarray of type %s. The only supported types are: float64, float32, float16, complex64, "
         "complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool.",
-        scalar != NULL && PyType_Check(scalar) ? ((PyTypeObject *)scalar)->tp_name : "numpy.void");
+        name);
     Py_XDECREF(type);
     Py_XDECREF(scalar);
   } else if (check_array(a, o) == 0) {

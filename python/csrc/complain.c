@@ -9,6 +9,7 @@ static void append(PyObject **text, PyObject *more) {
 static PyObject *default_text(const em_py_param *p) {
   if (p->arg == NULL) return PyUnicode_FromString(p->kind == EM_PARAM_OUT ? "None" : "False");
   const em_value *d = &p->arg->dflt;
+  if (strcmp(p->arg->name, "pin_memory") == 0) return PyUnicode_FromString("False");  // PyTorch's parser knows it as a plain bool
   if (d->tag == EM_TAG_INTS && p->arg->list_size > 0 && d->list.n > 0)
     return PyUnicode_FromFormat("%lld", (long long)d->list.ints[0]);
   PyObject *o = em_py_from_value_borrowed(d);

@@ -34,25 +34,71 @@ int em_py_to_device(PyObject *o, em_device *out) {
   if (em_py_is_int(o)) {
     long i = PyLong_AsLong(o);
     if (i == -1 && PyErr_Occurred()) return -1;
-    if (i < 0 || i > 127) {
-      PyErr_SetString(PyExc_RuntimeError, "Device index must not be negative");
-      return -1;
-    }
-    *out = (em_device){EM_DEVICE_CUDA, (int8_t)i};
-    return 0;
+    PyErr_SetString(PyExc_RuntimeError, i < 0 ? "Device index must not be negative"
+                                              : "Cannot access accelerator device when none is available.");
+    return -1;
   }
   PyErr_Format(PyExc_TypeError, "device(): argument 'device' must be torch.device, not %s", Py_TYPE(o)->tp_name);
   return -1;
 }
 
+// PyTorch imports torch.<type> and wakes the device up before an operator or a conversion sees it; that is where a build without
+// it says no. What is left is refused by em_device_check, or by the dispatcher.
+int em_py_device_wake(em_device d, const char *made_by) {
+  char buf[32];
+  if (d.type == EM_DEVICE_CPU || d.type == EM_DEVICE_META || d.type < 0) return 0;
+  const char *type = em_device_format((em_device){d.type, -1}, buf);
+  if (strcmp(type, "cuda") == 0) PyErr_SetString(PyExc_AssertionError, "Torch not compiled with CUDA enabled");
+  else if (strcmp(type, "xpu") == 0) PyErr_SetString(PyExc_AssertionError, "Torch not compiled with XPU enabled");
+  else if (strcmp(type, "mtia") == 0)
+    PyErr_SetString(PyExc_AssertionError,
+                    "Torch not compiled with MTIA enabled. Ensure you have `import mtia.host_runtime.torch_mtia.dynamic_library` in "
+                    "your python src file and include `//mtia/host_runtime/torch_mtia:torch_mtia` as your target dependency!");
+  else if (strcmp(type, "hpu") == 0 || strcmp(type, "privateuseone") == 0)
+    PyErr_Format(PyExc_ModuleNotFoundError, "No module named 'torch.%s'", type);
+  else if (made_by == NULL) return em_py_raise_int(em_device_check(d));
+  else {
+    char shown[32];
+    snprintf(shown, sizeof shown, "%s", type);
+    if (strcmp(type, "vulkan") == 0 || strcmp(type, "lazy") == 0) shown[0] = (char)(shown[0] - 'a' + 'A');
+    else
+      for (char *c = shown; *c != 0; c++) *c = (char)(*c - 'a' + 'A');
+    PyErr_Format(PyExc_NotImplementedError,
+                 "Could not run '%s' with arguments from the '%s' backend. '%s' is only available for these backends: [CPU, Meta].",
+                 made_by, shown, made_by);
+  }
+  return -1;
+}
+
+// The words of PyTorch's parser for device(...) with nothing or with something else at the start.
+static PyObject *no_such_device(PyObject *args, PyObject *type) {
+  if (PyTuple_GET_SIZE(args) > 1) return PyErr_Format(PyExc_TypeError, "device(): argument 'type' (position 1) must be str, not %s",
+                                                      Py_TYPE(type)->tp_name);
+  const char *given = type == NULL ? "" : Py_TYPE(type)->tp_name;
+  PyObject *why = type == NULL ? PyUnicode_FromString("")
+                               : PyUnicode_FromFormat("      didn't match because some of the arguments have invalid types: (!%s!)\n",
+                                                      given);
+  if (why != NULL)
+    PyErr_Format(PyExc_TypeError,
+                 "device() received an invalid combination of arguments - got (%s), but expected one of:\n"
+                 " * (torch.device device)\n%U * (str type, int index = -1)\n",
+                 given, why);
+  Py_XDECREF(why);
+  return NULL;
+}
+
 static PyObject *device_new(PyTypeObject *Py_UNUSED(type), PyObject *args, PyObject *kw) {
   static char *names[] = {"type", "index", NULL};
   PyObject *type, *index = Py_None;
+  if (PyTuple_GET_SIZE(args) == 0 && (kw == NULL || PyDict_GET_SIZE(kw) == 0)) return no_such_device(args, NULL);
   if (kw != NULL && PyDict_GetItemString(kw, "device") != NULL) names[0] = "device";
   else names[0] = "type";
   if (!PyArg_ParseTupleAndKeywords(args, kw, "O|O:device", names, &type, &index)) return NULL;
   em_device d;
+  if (!PyUnicode_Check(type) && Py_TYPE(type) != &em_py_device_type && !em_py_is_int(type)) return no_such_device(args, type);
   if (em_py_to_device(type, &d) < 0) return NULL;
+  if (index != Py_None && !em_py_is_int(index))
+    return PyErr_Format(PyExc_TypeError, "device(): argument 'index' (position 2) must be int, not %s", Py_TYPE(index)->tp_name);
   if (index != Py_None) {
     long i = PyLong_AsLong(index);
     if (i == -1 && PyErr_Occurred()) return NULL;

@@ -214,6 +214,7 @@ static em_status make(PyObject *data, const data_args *a, em_tensor **out) {
     return st;
   }
   em_device d = em_device_given(a->device) ? a->device : em_py_default_device();
+  if (em_py_device_wake(d, NULL) < 0) return EM_ERR_FOREIGN;
   return em_py_sequence_tensor(data, a->dtype, d, out);
 }
 
@@ -235,7 +236,9 @@ static int read_options(const char *name, PyObject *dtype, PyObject *device, PyO
     }
     a->dtype = em_py_to_dtype(dtype);
   }
-  if (device != NULL && device != Py_None && em_py_to_device(device, &a->device) < 0) return -1;
+  if (device != NULL && device != Py_None &&
+      (em_py_to_device(device, &a->device) < 0 || em_py_device_wake(a->device, NULL) < 0))
+    return -1;
   if (requires_grad != NULL && requires_grad != Py_None) {
     if (!PyBool_Check(requires_grad)) {
       PyErr_Format(PyExc_TypeError, "%s(): argument 'requires_grad' must be bool, not %s", name,
@@ -279,6 +282,8 @@ static PyObject *f_tensor(PyObject *Py_UNUSED(m), PyObject *args, PyObject *kw) 
     PyErr_SetString(PyExc_TypeError, "tensor() missing 1 required positional arguments: \"data\"");
     return NULL;
   }
+  if (PyTuple_GET_SIZE(args) > 1)
+    return PyErr_Format(PyExc_TypeError, "tensor() takes 1 positional argument but %zd were given", PyTuple_GET_SIZE(args));
   if (!PyArg_ParseTupleAndKeywords(args, kw, "O|$OOOOO:tensor", names, &data, &dtype, &device, &pin, &grad, &dims))
     return NULL;
   data_args a = {EM_DTYPE_NONE, EM_DEVICE_NONE, false, true};
@@ -378,7 +383,7 @@ PyObject *em_py_legacy_new(PyTypeObject *cls, PyObject *args, PyObject *kw) {
   PyObject *d = kw == NULL ? NULL : PyDict_GetItemString(kw, "device"),
            *ty = kw == NULL ? NULL : PyDict_GetItemString(kw, "dtype");
   PyObject *data = kw == NULL ? NULL : PyDict_GetItemString(kw, "data"), *tuple;
-  if (d != NULL && d != Py_None && em_py_to_device(d, &device) < 0) return NULL;
+  if (d != NULL && d != Py_None && (em_py_to_device(d, &device) < 0 || em_py_device_wake(device, NULL) < 0)) return NULL;
   if (ty != NULL && em_py_is_dtype(ty)) dtype = em_py_to_dtype(ty);
   else if (PyTuple_GET_SIZE(args) == 1 && em_py_is_tensor(PyTuple_GET_ITEM(args, 0)))
     dtype = em_py_t(PyTuple_GET_ITEM(args, 0))->dtype;
@@ -448,7 +453,7 @@ static PyObject *f_window(PyObject *Py_UNUSED(m), PyObject *args) {
 
 static PyObject *f_set_default_dtype(PyObject *Py_UNUSED(m), PyObject *o) {
   if (!em_py_is_dtype(o)) {
-    PyErr_SetString(PyExc_TypeError, "invalid dtype object");
+    PyErr_SetString(PyExc_TypeError, "invalid dtype object: only floating-point types are supported as the default type");
     return NULL;
   }
   em_status st = em_dtype_set_default(em_py_to_dtype(o));
@@ -459,10 +464,11 @@ static PyObject *f_get_default_dtype(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED
   return em_py_dtype_new_ref(em_dtype_default());
 }
 static PyObject *f_promote(PyObject *Py_UNUSED(m), PyObject *const *args, Py_ssize_t n) {
-  if (n != 2 || !em_py_is_dtype(args[0]) || !em_py_is_dtype(args[1])) {
-    PyErr_SetString(PyExc_TypeError, "promote_types() wants two torch.dtype");
-    return NULL;
-  }
+  for (Py_ssize_t i = 0; i < n && i < 2; i++)
+    if (!em_py_is_dtype(args[i]))
+      return PyErr_Format(PyExc_TypeError, "promote_types(): argument 'type%zd' (position %zd) must be torch.dtype, not %s", i + 1, i + 1,
+                          em_py_class_name(args[i]));
+  if (n != 2) return PyErr_Format(PyExc_TypeError, "promote_types() takes 2 positional arguments but %zd were given", n);
   return em_py_dtype_new_ref(em_dtype_promote(em_py_to_dtype(args[0]), em_py_to_dtype(args[1])));
 }
 // result_type(tensor or number, tensor or number)
@@ -496,8 +502,9 @@ static PyObject *f_can_cast(PyObject *Py_UNUSED(m), PyObject *args, PyObject *kw
                                    kw != NULL && PyDict_GetItemString(kw, "from") ? pair : names, &from, &to))
     return NULL;
   if (!em_py_is_dtype(from) || !em_py_is_dtype(to)) {
-    PyErr_SetString(PyExc_TypeError, "can_cast() wants two torch.dtype");
-    return NULL;
+    const bool first = !em_py_is_dtype(from);
+    return PyErr_Format(PyExc_TypeError, "can_cast(): argument '%s' (position %d) must be torch.dtype, not %s", first ? "from_" : "to",
+                        first ? 1 : 2, em_py_class_name(first ? from : to));
   }
   return PyBool_FromLong(em_dtype_can_cast(em_py_to_dtype(from), em_py_to_dtype(to)));
 }

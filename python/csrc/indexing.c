@@ -255,20 +255,34 @@ static int64_t count_specified(PyObject *index) {
   return n;
 }
 
-// PyTorch still reads a short list with slices, None, ..., tensors or sequences in it as a tuple.
-static bool reads_as_tuple(PyObject *index) {
-  if (!PyList_Check(index) || PyList_GET_SIZE(index) >= 32) return false;
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(index); i++) {
-    PyObject *o = PyList_GET_ITEM(index, i);
-    if (em_py_is_tensor(o) || PySlice_Check(o) || o == Py_Ellipsis || o == Py_None || PyList_Check(o) ||
-        PyTuple_Check(o))
-      return true;
+// PyTorch still reads a short sequence with slices, None, ..., tensors or sequences in it as a tuple, and warns. -1: an exception.
+static int reads_as_tuple(PyObject *index) {
+  if (!PySequence_Check(index) || em_py_is_tensor(index) || em_py_is_array(index)) return 0;
+  Py_ssize_t n = PySequence_Size(index);
+  if (n < 0) PyErr_Clear();
+  if (n < 0 || n >= 32) return 0;
+  for (Py_ssize_t i = 0; i < n; i++) {
+    PyObject *o = PySequence_GetItem(index, i);
+    if (o == NULL) {
+      PyErr_Clear();
+      return 0;
+    }
+    const bool plural = em_py_is_tensor(o) || PySlice_Check(o) || o == Py_Ellipsis || o == Py_None || PySequence_Check(o);
+    Py_DECREF(o);
+    if (!plural) continue;
+    em_status st = em_warn(
+        "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch 2.9; use x[tuple(seq)] "
+        "instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, x[torch.tensor(seq)], which will result either in "
+        "an error or a different result");
+    return st == EM_OK ? 1 : em_py_raise_int(st);
   }
-  return false;
+  return 0;
 }
 static PyObject *as_tuple(PyObject *index) {
   if (PyTuple_Check(index)) return Py_NewRef(index);
-  return reads_as_tuple(index) ? PyList_AsTuple(index) : PyTuple_Pack(1, index);
+  int plural = reads_as_tuple(index);
+  if (plural < 0) return NULL;
+  return plural ? PySequence_Tuple(index) : PyTuple_Pack(1, index);
 }
 
 static int apply(em_tensor *self, PyObject *index, index_state *s) {

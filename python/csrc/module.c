@@ -9,7 +9,7 @@ static PyObject *get_num_threads(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(non
 }
 static PyObject *set_num_threads(PyObject *Py_UNUSED(m), PyObject *v) {
   if (!PyLong_Check(v))
-    return PyErr_Format(PyExc_TypeError, "set_num_threads expects an int, but got %s", Py_TYPE(v)->tp_name);
+    return PyErr_Format(PyExc_RuntimeError, "set_num_threads expects an int, but got %s", Py_TYPE(v)->tp_name);
   long n = PyLong_AsLong(v);
   if (n == -1 && PyErr_Occurred()) return NULL;
   em_status st = n < 1 || n > 4096 ? em_fail(EM_ERR_RUNTIME, "set_num_threads expects a positive integer")

@@ -221,7 +221,13 @@ static PyObject *nb_pos(PyObject *a) {
   return Py_NewRef(a);
 }
 static PyObject *nb_abs(PyObject *a) { return unary("abs", a); }
-static PyObject *nb_invert(PyObject *a) { return unary("bitwise_not", a); }
+static PyObject *nb_invert(PyObject *a) {
+  if (em_py_is_plain(a) && !em_dtype_is_integral(em_py_t(a)->dtype)) {
+    PyErr_SetString(PyExc_TypeError, "~ (operator.invert) is only implemented on integer and Boolean-type tensors");
+    return NULL;
+  }
+  return unary("bitwise_not", a);
+}
 
 static int one_element(PyObject *o, em_scalar *out) {
   em_status st = em_tensor_item(em_py_t(o), out);
@@ -252,6 +258,13 @@ static int conversion_item(PyObject *o, em_scalar *s) {
   if (em_py_t(o)->numel != 1) {
     PyErr_SetString(PyExc_ValueError, "only one element tensors can be converted to Python scalars");
     return -1;
+  }
+  static bool told;  // under the GIL; PyTorch says it once a process
+  if (EM_UNLIKELY(em_tensor_requires_grad(em_py_t(o)) && !told)) {
+    told = true;
+    em_status st = em_warn("Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
+                           "Consider using tensor.detach() first.");
+    if (st != EM_OK) return em_py_raise_int(st);
   }
   return one_element(o, s);
 }

@@ -309,6 +309,20 @@ static void trace_parse(em_py_callable *c, int fitted, PyObject *self, PyObject 
   }
 }
 
+// The device and pin_memory of a call, before the operator sees them: what is not here is refused in PyTorch's words.
+static int check_options(const em_py_signature *s, const em_value *values) {
+  const em_value *device = &values[s->device_arg];
+  const bool given = device->tag == EM_TAG_DEVICE;
+  if (given && device->device.type != EM_DEVICE_CPU) {
+    const char *maker = strstr(s->op->full, "_like") != NULL ? "aten::empty_strided" : "aten::empty.memory_format";
+    return em_py_device_wake(device->device, maker);
+  }
+  if (s->pin_arg < 0 || values[s->pin_arg].tag != EM_TAG_BOOL || !values[s->pin_arg].i) return 0;
+  PyErr_SetString(PyExc_RuntimeError, "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is "
+                                      "available on this system.");
+  return -1;
+}
+
 static PyObject *call_parsed(em_py_callable *c, PyObject *self, PyObject *const *args, Py_ssize_t nargs,
                              PyObject *kwnames) {
   em_py_frame frame;
@@ -333,7 +347,9 @@ static PyObject *call_parsed(em_py_callable *c, PyObject *self, PyObject *const 
       values[s->device_slot].device = em_py_default_device();
       values[s->device_slot].tag = EM_TAG_DEVICE;
     }
-    if (out == NULL && s->op->variant == EM_OUT) {
+    if (s->device_arg >= 0 && check_options(s, values) < 0) {
+      result = NULL;
+    } else if (out == NULL && s->op->variant == EM_OUT) {
       PyErr_Format(PyExc_TypeError, "%s() missing 1 required positional arguments: \"out\"", c->fn->name);
     } else if (out == NULL) {
       result = call_functional(s, values, requires_grad);

@@ -153,7 +153,9 @@ static int build(em_py_callable *c, const em_operator *op, em_py_signature *s) {
   bool tensor = false;
   for (int i = 0; i < op->nargs; i++)
     tensor |= op->args[i].type <= EM_TYPE_OPT_TENSOR_LIST && !(op->args[i].flags & EM_ARG_OUT);
-  if (!tensor) s->device_slot = find_arg(op, "device");
+  s->device_arg = find_arg(op, "device");
+  s->pin_arg = find_arg(op, "pin_memory");
+  if (!tensor) s->device_slot = s->device_arg;
   if (add_params(s, c->fn->where) < 0) return -1;
   for (int i = 0; i < s->nparams; i++) {
     s->min_args += !s->params[i].optional;

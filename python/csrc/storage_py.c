@@ -42,7 +42,7 @@ static PyObject *storage_new(PyTypeObject *Py_UNUSED(type), PyObject *args, PyOb
   PyObject *size = NULL, *device = NULL;
   em_device d = {EM_DEVICE_CPU, -1};
   if (!PyArg_ParseTupleAndKeywords(args, kw, "|O$O:UntypedStorage", names, &size, &device)) return NULL;
-  if (device != NULL && device != Py_None && em_py_to_device(device, &d) < 0) return NULL;
+  if (device != NULL && device != Py_None && (em_py_to_device(device, &d) < 0 || em_py_device_wake(d, NULL) < 0)) return NULL;
   int64_t n = 0;
   bool sequence = size != NULL && !em_py_is_int(size);
   if (sequence && !PySequence_Check(size))
@@ -189,6 +189,23 @@ static PyObject *s_tolist(PyObject *o, PyObject *Py_UNUSED(none)) {
     PyList_SET_ITEM(l, i, PyLong_FromLong(((uint8_t *)S(o)->data)[i]));
   return l;
 }
+static PyObject *s_repr(PyObject *o) {
+  char device[32];
+  PyObject *lines = PyList_New(0), *newline = PyUnicode_FromString("\n"), *joined = NULL, *text = NULL;
+  for (size_t i = 0; lines != NULL && S(o)->data != NULL && i < S(o)->nbytes; i++) {
+    PyObject *line = PyUnicode_FromFormat(" %d", ((uint8_t *)S(o)->data)[i]);
+    if (line == NULL || PyList_Append(lines, line) < 0) Py_CLEAR(lines);
+    Py_XDECREF(line);
+  }
+  if (lines != NULL && newline != NULL) joined = PyUnicode_Join(newline, lines);
+  if (joined != NULL)
+    text = PyUnicode_FromFormat("%U\n[torch.storage.UntypedStorage(device=%s) of size %zu]", joined,
+                                em_device_format(S(o)->device, device), S(o)->nbytes);
+  Py_XDECREF(lines);
+  Py_XDECREF(newline);
+  Py_XDECREF(joined);
+  return text;
+}
 static int s_buffer(PyObject *o, Py_buffer *view, int flags) {
   static char empty;
   void *p = S(o)->data == NULL ? &empty : S(o)->data;
@@ -231,6 +248,7 @@ static PyBufferProcs buffer = {.bf_getbuffer = s_buffer};
 static PyTypeObject storage_type = {PyVarObject_HEAD_INIT(NULL, 0).tp_name = "ember.storage.UntypedStorage",
                                     .tp_basicsize = sizeof(storage_object),
                                     .tp_new = storage_new,
+                                    .tp_repr = s_repr,
                                     .tp_dealloc = storage_dealloc,
                                     .tp_methods = methods,
                                     .tp_getset = getset,

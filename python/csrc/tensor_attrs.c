@@ -54,6 +54,11 @@ static int set_grad_fn(PyObject *o, PyObject *value, void *Py_UNUSED(c)) {
 static PyObject *grad_of(em_tensor *t) {
   em_tensor *g = NULL;
   em_status st = em_tensor_grad(t, &g);
+  if (st == EM_OK && g == NULL && !em_tensor_is_leaf(t) && !(t->meta != NULL && t->meta->retains_grad))
+    st = em_warn("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated "
+                 "during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use "
+                 ".retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access the leaf "
+                 "Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more information.");
   return st == EM_OK ? em_py_wrap_borrowed(g) : em_py_raise(st);
 }
 GETTER(get_grad, "grad", grad_of(T(o)))
@@ -67,7 +72,7 @@ static int set_grad(PyObject *o, PyObject *value, void *Py_UNUSED(c)) {
   if (value == NULL) value = Py_None;
   if (em_py_override_attr(o, "grad", "__set__", value, &r)) return attr_done(r);
   if (value != Py_None && !em_py_is_tensor(value)) {
-    PyErr_Format(PyExc_TypeError, "assigned grad expected to be a Tensor or None but got %s", Py_TYPE(value)->tp_name);
+    PyErr_Format(PyExc_TypeError, "assigned grad expected to be a Tensor or None but got grad of type %s", Py_TYPE(value)->tp_name);
     return -1;
   }
   if (value == o) {
@@ -83,6 +88,10 @@ static int set_requires_grad(PyObject *o, PyObject *value, void *Py_UNUSED(c)) {
   if (em_py_override_attr(o, "requires_grad", "__set__", value, &r)) return attr_done(r);
   if (value == NULL || !PyBool_Check(value)) {
     PyErr_SetString(PyExc_RuntimeError, "requires_grad must be a bool");
+    return -1;
+  }
+  if (value == Py_True && !em_dtype_is_differentiable(T(o)->dtype)) {
+    PyErr_SetString(PyExc_RuntimeError, "only Tensors of floating point and complex dtype can require gradients");
     return -1;
   }
   em_status st = em_tensor_set_requires_grad(T(o), value == Py_True);

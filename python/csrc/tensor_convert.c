@@ -47,6 +47,7 @@ static PyObject *do_to(PyObject *o, const to_args *a) {
   if (!a->copy && (a->dtype < 0 || a->dtype == t->dtype) && same_device(t->device, a->device) && format_ok)
     return Py_NewRef(o);
   if (em_device_given(a->device)) {
+    if (em_py_device_wake(a->device, NULL) < 0) return NULL;
     em_status st = em_device_check(a->device);
     if (st != EM_OK) return em_py_raise(st);
   }
@@ -174,10 +175,17 @@ CAST(m_short, "short", EM_I16) CAST(m_char, "char", EM_I8) CAST(m_byte, "byte", 
   if (n > 0 && args[0] != Py_None && em_py_to_device(args[0], &a.device) < 0) return NULL;
   for (Py_ssize_t i = 0; kw != NULL && i < PyTuple_GET_SIZE(kw); i++)
     if (to_keyword(name, PyTuple_GET_ITEM(kw, i), args[n + i], &a) < 0) return NULL;
+  if (a.device.type != d.type) return PyErr_Format(PyExc_RuntimeError, "Invalid device, must be %s device", name);
   return do_to(o, &a);
 }
 static PyObject *m_cpu(ARGS) { return to_device(o, "cpu", (em_device){EM_DEVICE_CPU, -1}, args, n, kw); }
 static PyObject *m_cuda(ARGS) { return to_device(o, "cuda", (em_device){EM_DEVICE_CUDA, -1}, args, n, kw); }
+
+static PyObject *m_xpu(ARGS) {
+  em_device xpu;
+  em_status st = em_device_parse("xpu", &xpu);
+  return st == EM_OK ? to_device(o, "xpu", xpu, args, n, kw) : em_py_raise(st);
+}
 
 static PyObject *m_type_as(PyObject *o, PyObject *other) {
   PyObject *r;
@@ -278,6 +286,7 @@ PyMethodDef em_py_convert_methods[] = {
     {"cdouble", FAST(m_cdouble)},
     {"cpu", FAST(m_cpu)},
     {"cuda", FAST(m_cuda)},
+    {"xpu", FAST(m_xpu)},
     {"type_as", m_type_as, METH_O, NULL},
     {"type", FAST(m_type)},
     {"item", m_item, METH_NOARGS, NULL},

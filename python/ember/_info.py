@@ -42,6 +42,8 @@ class iinfo:
     """
 
     def __init__(self, type):
+        if type is _C.bool:
+            raise TypeError("torch.bool is not supported by torch.iinfo")
         if type not in _INTS:
             raise TypeError(f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{type}'")
         self.bits, self.min, self.max = _INTS[type]

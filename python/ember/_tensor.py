@@ -192,17 +192,21 @@ def __array_wrap__(self, array, context=None, return_scalar=False):
 @method
 def storage(self):
     """The bytes that the tensor looks at, as a storage with its dtype; untyped_storage() is the newer name."""
-    from .storage import TypedStorage
+    from .storage import TypedStorage, _warn_typed_storage_removal
+    _warn_typed_storage_removal(stacklevel=2)
     return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
 
 
-Tensor._typed_storage = Tensor.storage
+@method
+def _typed_storage(self):
+    from .storage import TypedStorage
+    return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
 
 
 @method
 def storage_type(self):
     """The class of the tensor's typed storage: torch.FloatStorage and its kin."""
-    return type(self.storage())
+    return type(self._typed_storage())
 
 
 @method
@@ -220,10 +224,29 @@ def share_memory_(self):
     return self
 
 
+def _elementwise(name, self, *values):
+    if self.requires_grad:
+        raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
+    results = [values[-1](*x) for x in zip(*(t.flatten().tolist() for t in (self, *values[:-1])))]
+    return self.copy_(_C.tensor(results, dtype=self.dtype).view(self.shape))
+
+
+@method
+def apply_(self, callable):
+    """Each element becomes callable(element): slow, for tensors on the CPU."""
+    return _elementwise("apply_", self, callable)
+
+
+@method
+def map_(self, tensor, callable):
+    """Each element becomes callable(element, its counterpart in tensor), which is broadcast."""
+    return _elementwise("map_", self, tensor.expand_as(self), callable)
+
+
 @method
 def pin_memory(self, device=None):
-    """The tensor itself: host memory needs no pinning for the devices of this build."""
-    return self
+    """Pinned memory is for devices that copy by themselves. This build has none, and says so as PyTorch does without one."""
+    raise RuntimeError("Cannot access accelerator device when none is available.")
 
 
 # ---------------------------------------------------------------- autograd

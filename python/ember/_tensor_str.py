@@ -38,9 +38,7 @@ def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=N
     precision: digits after the point. threshold: number of elements from which a summary with edgeitems at each end
     of each dimension is printed. sci_mode: True, False, or None to decide by the values.
     """
-    if profile is not None:
-        if profile not in _PROFILES:
-            raise ValueError(f"profile must be one of {list(_PROFILES)}, but got {profile!r}")
+    if profile in _PROFILES:  # PyTorch takes no notice of others
         (PRINT_OPTS.precision, PRINT_OPTS.threshold, PRINT_OPTS.edgeitems,
          PRINT_OPTS.linewidth) = _PROFILES[profile]
     for name, value in (("precision", precision), ("threshold", threshold), ("edgeitems", edgeitems),
@@ -204,7 +202,7 @@ def _str_intern(t, tensor_contents):
     suffixes = []
     default = ember.get_default_dtype()
     default_complex = ember.complex128 if default == ember.float64 else ember.complex64
-    if t.device.type != ember.get_default_device().type or (t.device.type == "cuda"):
+    if t.device.type != "cpu":
         suffixes.append(f"device='{t.device}'")
     if t.is_meta:
         suffixes.append(f"size={tuple(t.shape)}")

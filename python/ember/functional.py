@@ -176,6 +176,9 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
 def cartesian_prod(*tensors):
     """All combinations of the elements of 1-d tensors, one a row."""
     tensors = _tensors(tensors)
+    for t in tensors:
+        if t.dim() != 1:
+            raise RuntimeError(f"Expect a 1D vector, but got shape {list(t.shape)}")
     if len(tensors) == 1:
         return tensors[0]
     return ember.stack([g.reshape(-1) for g in meshgrid(*tensors, indexing="ij")], 1)
@@ -284,6 +287,8 @@ def chain_matmul(*matrices, out=None):
 # ---------------------------------------------------------------- questions about metadata, as functions
 def _asks(name):
     def public(input):
+        if not isinstance(input, ember.Tensor) and not hasattr(type(input), "__torch_function__"):
+            raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
         return getattr(input, name)()
     public.__name__ = public.__qualname__ = name
     public.__doc__ = f"What input.{name}() says, as a function: torch.{name}(input)."

@@ -641,11 +641,13 @@ def _load_stream(checkpoint, pickle_module, weights_only, pickle_load_args):
 
 def _wo_message(text):
     """PyTorch's advice around what went wrong."""
-    if "Unsupported global" in text or "is blocked" in text:
+    if "Unsupported global" in text:
         return ("Weights only load failed. This file can still be loaded, to do so you have two options, "
                 "\033[1mdo those steps only if you trust the source of the checkpoint\033[0m. \n\t"
                 f"(1) {UNSAFE_MESSAGE}\n\t(2) Alternatively, to load with `weights_only=True` please check the "
                 f"recommended steps in the following error message.\n\tWeightsUnpickler error: {text}{DOCS_MESSAGE}")
+    if "is blocked" in text:
+        return f"Weights only load failed. {UNSAFE_MESSAGE}\n\n\n{text}{DOCS_MESSAGE}"
     return (f"Weights only load failed. {UNSAFE_MESSAGE}\nPlease file an issue with the following so that we can make "
             f"`weights_only=True` compatible with your use case: WeightsUnpickler error: \n\n{text}{DOCS_MESSAGE}")
 
@@ -661,11 +663,14 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
     strings, or a function of storage and location). weights_only (default True): only tensors and plain containers,
     and what add_safe_globals allows; nothing in the file can run code. mmap: storages are windows of the file.
     """
+    extra = bool(pickle_load_args)
     if "encoding" not in pickle_load_args:
         pickle_load_args["encoding"] = "utf-8"
     if weights_only is None:
         forced = _forced_weights_only()
         weights_only = forced if forced is not None else pickle_module is None
+    if weights_only and extra:
+        warnings.warn("pickle_load_args only works if `weights_only=False`.", stacklevel=2)
     if weights_only and pickle_module is not None:
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
     _check_dill(pickle_module)

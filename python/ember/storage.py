@@ -1,10 +1,21 @@
 """TypedStorage: a storage seen as elements of one dtype. Tensors have untyped ones; this is what files speak of."""
 
+import warnings
+
 import ember
 from ember import _C
 from ember._C import UntypedStorage
 
 __all__ = ["TypedStorage", "UntypedStorage"]
+
+
+def _warn_typed_storage_removal(stacklevel=1):
+    """Tells once a process that typed storages will go."""
+    if not hasattr(_warn_typed_storage_removal, "has_warned"):
+        _warn_typed_storage_removal.has_warned = True
+        warnings.warn("TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage "
+                      "class. This should only matter to you if you are using storages directly.  To access UntypedStorage "
+                      "directly, use tensor.untyped_storage() instead of tensor.storage()", UserWarning, stacklevel=stacklevel + 1)
 
 
 class TypedStorage:
@@ -14,6 +25,8 @@ class TypedStorage:
         if dtype is None:
             dtype = type(self).dtype if isinstance(type(self).dtype, ember.dtype) else ember.get_default_dtype()
         self.dtype = dtype
+        if wrap_storage is None and not _internal:
+            _warn_typed_storage_removal(stacklevel=2)
         if wrap_storage is not None:
             self._untyped_storage = wrap_storage
         elif args and isinstance(args[0], int):
@@ -64,7 +77,12 @@ class TypedStorage:
 
     _share_memory_ = share_memory_
 
+    def __getattr__(self, name):
+        raise AttributeError(f"'torch.storage.TypedStorage' object has no attribute '{name}'")
+
     def __getitem__(self, index):
+        if isinstance(index, int) and not -len(self) <= index < len(self):
+            raise IndexError(f"index {index} out of range for storage of size {len(self)}")
         return self._tensor()[index].item() if isinstance(index, int) else TypedStorage(
             wrap_storage=self._tensor()[index].clone().untyped_storage(), dtype=self.dtype)
 

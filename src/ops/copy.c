@@ -1,5 +1,6 @@
 // copy.c: operators that move bytes: clone, copy_, casts, fills. Layouts follow PyTorch's memory formats.
 #include <string.h>
+#include <stdatomic.h>
 #include "copy.h"
 #include "gen_ops.h"
 
@@ -89,6 +90,13 @@ em_status c_contiguous(em_tensor *self, int memory_format, em_tensor **out) {
   *out = em_tensor_retain(self);
   return EM_OK;
 }
+// Said once a process, as in PyTorch.
+static em_status warn_discards(const em_tensor *src, int to) {
+  static _Atomic int told;
+  if (!em_dtype_is_complex(src->dtype) || em_dtype_is_complex(to) || to == EM_BOOL || atomic_exchange(&told, 1)) return EM_OK;
+  return em_warn("Casting complex values to real discards the imaginary part");
+}
+
 em_status n_copy_(uint64_t ks, em_tensor *self, em_tensor *src, bool non_blocking) {
   (void)ks;
   (void)non_blocking;
@@ -106,6 +114,7 @@ em_status n_copy_(uint64_t ks, em_tensor *self, em_tensor *src, bool non_blockin
   if (self->device.type == EM_DEVICE_META) return EM_OK;
   if (src->device.type == EM_DEVICE_META)
     return em_fail(EM_ERR_NOT_IMPLEMENTED, "Cannot copy out of meta tensor; no data!");
+  EM_PASS(warn_discards(src, self->dtype));
   return em_copy_into(self, src);
 }
 
@@ -119,6 +128,7 @@ em_status n_to_copy(uint64_t ks, em_tensor *self, int dtype, int layout, em_devi
   EM_PASS(em_device_check(to));
   if (self->device.type == EM_DEVICE_META && to.type != EM_DEVICE_META)
     return em_fail(EM_ERR_NOT_IMPLEMENTED, "Cannot copy out of meta tensor; no data!");
+  if (dtype >= 0 && to.type != EM_DEVICE_META) EM_PASS(warn_discards(self, dtype));
   em_tensor *t;
   EM_PASS(em_priv_empty_like(self, dtype < 0 ? self->dtype : dtype, (em_device){to.type, -1}, memory_format, &t));
   em_status st = to.type == EM_DEVICE_META ? EM_OK : em_copy_into(t, self);

@@ -56,6 +56,8 @@ em_status n_empty_strided(uint64_t ks, em_ints size, em_ints stride, OPTIONS, em
 }
 em_status n_zeros(uint64_t ks, em_ints size, OPTIONS, em_tensor **out) {
   UNUSED_OPTIONS;
+  for (int64_t i = 0; i < size.n && device.type != EM_DEVICE_META; i++)
+    if (size.p[i] < 0) return em_fail(EM_ERR_RUNTIME, "zeros: Dimension size must be non-negative.");
   return filled(make(size, PASS_OPTIONS, out), out, em_scalar_int(0));
 }
 em_status n_ones(uint64_t ks, em_ints size, OPTIONS, em_tensor **out) {

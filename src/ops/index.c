@@ -236,10 +236,6 @@ em_status n_index_put_(uint64_t ks, em_tensor *self, em_tensors indices, em_tens
   em_status st = EM_OK;
   em_tensor *wide = NULL, *copy = NULL;
   em_shape s = p.shape;
-  if (self->dtype != values->dtype)
-    EM_FAIL(EM_ERR_RUNTIME,
-            "Index put requires the source and destination dtypes match, got %s for the destination and %s for the source.",
-            em_dtype_scalar_name(self->dtype), em_dtype_scalar_name(values->dtype));
   if (em_shape_broadcast(&s, values->ndim, values->sizes) != EM_OK ||
       !em_shape_equal(s.ndim, s.sizes, p.shape.ndim, p.shape.sizes)) {
     char a[256], b[256];
@@ -248,6 +244,10 @@ em_status n_index_put_(uint64_t ks, em_tensor *self, em_tensors indices, em_tens
             em_shape_format(values->ndim, values->sizes, a, sizeof a),
             em_shape_format(p.shape.ndim, p.shape.sizes, b, sizeof b));
   }
+  if (self->dtype != values->dtype)
+    EM_FAIL(EM_ERR_RUNTIME,
+            "Index put requires the source and destination dtypes match, got %s for the destination and %s for the source.",
+            em_dtype_scalar_name(self->dtype), em_dtype_scalar_name(values->dtype));
   if (meta) goto fail;
   if (em_shape_pair_overlap(self, values) != EM_PAIR_NO) EM_TRY(em_call_clone(values, EM_FORMAT_NONE, &copy));
   em_geometry g;
@@ -327,7 +327,7 @@ em_status n_masked_fill_(uint64_t ks, em_tensor *self, em_tensor *mask, em_scala
   (void)ks;
   if (mask->dtype != EM_BOOL)
     return em_fail(EM_ERR_RUNTIME, "masked_fill_ only supports boolean masks, but got mask with dtype %s",
-                   em_dtype_scalar_name(mask->dtype));
+                   em_dtype_type_name(mask->dtype));
   em_status st = EM_OK;
   em_tensor *v = NULL, *r = NULL;
   const bool expanded = em_shape_internal_overlap(self) == EM_OVERLAP_YES;

@@ -24,7 +24,7 @@ static em_status check_weight(const em_tensor *weight, int64_t classes) {
 }
 static em_status check_target_dtype(const em_tensor *target) {
   if (target->dtype == EM_I64 || target->dtype == EM_U8) return EM_OK;
-  return em_fail(EM_ERR_RUNTIME, "expected scalar type Long but found %s", em_dtype_scalar_name(target->dtype));
+  return em_fail(EM_ERR_RUNTIME, "expected target dtype to be Long or Byte, but got %s", em_dtype_scalar_name(target->dtype));
 }
 static em_status check_nll(const em_tensor *self, const em_tensor *target, const em_tensor *weight) {
   if (self->ndim == 0 || self->ndim > 2) return em_fail(EM_ERR_RUNTIME, "input tensor should be 1D or 2D");
@@ -331,7 +331,7 @@ fail:
 }
 
 // --- binary cross entropy. Logarithms are held at -100, so that a probability of 0 or 1 gives a finite loss.
-static em_status check_probability(em_tensor *self) {
+static em_status check_probability(em_tensor *self, const char *which) {
   if (self->numel == 0 || self->device.type != EM_DEVICE_CPU) return EM_OK;
   em_status st = EM_OK;
   em_tensor *plain = NULL, *lo = NULL, *hi = NULL;
@@ -341,8 +341,8 @@ static em_status check_probability(em_tensor *self) {
   EM_TRY(em_call_amax(plain, (em_ints){NULL, 0}, false, &hi));
   EM_TRY(em_tensor_item(lo, &a));
   EM_TRY(em_tensor_item(hi, &b));
-  if (em_scalar_to_double(a) < 0 || em_scalar_to_double(b) > 1)
-    EM_FAIL(EM_ERR_RUNTIME, "all elements of input should be between 0 and 1");
+  if (!(em_scalar_to_double(a) >= 0 && em_scalar_to_double(b) <= 1))  // nan is no probability either
+    EM_FAIL(EM_ERR_RUNTIME, "all elements of %s should be between 0 and 1", which);
 fail:
   em_tensor_release(plain);
   em_tensor_release(lo);
@@ -358,7 +358,12 @@ em_status c_binary_cross_entropy(em_tensor *self, em_tensor *target, em_tensor *
                                  em_tensor **out) {
   em_status st = EM_OK;
   em_tensor *t[9] = {NULL};
-  EM_TRY(check_probability(self));
+  if (!em_dtype_is_float(self->dtype))
+    EM_FAIL(EM_ERR_NOT_IMPLEMENTED, "\"binary_cross_entropy\" not implemented for '%s'", em_dtype_scalar_name(self->dtype));
+  if (target->dtype != self->dtype)
+    EM_FAIL(EM_ERR_RUNTIME, "Found dtype %s but expected %s", em_dtype_scalar_name(target->dtype), em_dtype_scalar_name(self->dtype));
+  EM_TRY(check_probability(self, "input"));
+  EM_TRY(check_probability(target, "target"));
   EM_TRY(em_call_log(self, &t[0]));
   EM_TRY(em_call_clamp_min(t[0], em_scalar_int(-100), &t[1]));
   EM_TRY(em_call_neg(self, &t[2]));

@@ -160,8 +160,8 @@ em_status check_native_batch_norm(em_tensor *input, em_tensor *weight, em_tensor
   (void)eps;
   bool mixed;
   EM_PASS(check_batch(input, weight, bias, running_mean, running_var, training));
-  EM_PASS(check_mixed(input, (em_tensor *const[]){weight, bias, running_mean, running_var}, 4, &mixed));
   EM_PASS(check_float(input, "batch_norm"));
+  EM_PASS(check_mixed(input, (em_tensor *const[]){weight, bias, running_mean, running_var}, 4, &mixed));
   em_plan_output_set(p, input->dtype, input->ndim, input->sizes, input->device);
   if (em_shape_suggested_format(input) != EM_FORMAT_CONTIGUOUS && !em_tensor_is_contiguous(input)) {
     // an image of one pixel lies both ways, and is then row-major

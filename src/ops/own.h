@@ -12,6 +12,8 @@ static inline em_status em_priv_give(em_tensor **from, em_tensor **out) {
   *from = NULL;
   return EM_OK;
 }
+// reduce_composite.c: var, std and their kin warn when nothing is left to divide by. Passes st on; releases *out after an error.
+EM_PRIV em_status em_priv_warn_degrees(em_status st, const char *name, const em_tensor *self, bool unbiased, em_tensor **out);
 // What a kernel that reads both must know: a meta tensor beside a real one has nothing to read.
 static inline em_status em_priv_same_device(const em_tensor *a, const em_tensor *b) {
   char x[32], y[32];

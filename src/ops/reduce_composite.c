@@ -1,26 +1,36 @@
 // reduce_composite.c: reductions and pointwise operators that are made of others: the short overloads of var and std,
 // logsumexp, norms, square. Each part is a dispatch point of its own.
 #include "gen_ops.h"
+#include "own.h"
 #include <math.h>
 
-em_status c_var(em_tensor *self, bool unbiased, em_tensor **out) {
-  return em_call_var_correction(self, EM_INTS_NONE, em_scalar_int(unbiased), false, out);
+em_status em_priv_warn_degrees(em_status st, const char *name, const em_tensor *self, bool unbiased, em_tensor **out) {
+  if (st != EM_OK || self->device.type == EM_DEVICE_META) return st;
+  const int64_t n = (*out)->numel == 0 ? 0 : self->numel / (*out)->numel;
+  if (unbiased < n) return EM_OK;
+  st = em_warn("%s(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel divided by "
+               "output numel).", name);
+  if (st != EM_OK) EM_CLEAR_TENSOR(out);
+  return st;
 }
 em_status c_var_dim(em_tensor *self, em_ints dim, bool unbiased, bool keepdim, em_tensor **out) {
-  return em_call_var_correction(self, dim, em_scalar_int(unbiased), keepdim, out);
+  em_status st = em_call_var_correction(self, dim, em_scalar_int(unbiased), keepdim, out);
+  return em_priv_warn_degrees(st, "var", self, unbiased, out);
 }
-em_status c_std(em_tensor *self, bool unbiased, em_tensor **out) {
-  return em_call_std_correction(self, EM_INTS_NONE, em_scalar_int(unbiased), false, out);
-}
+em_status c_var(em_tensor *self, bool unbiased, em_tensor **out) { return c_var_dim(self, EM_INTS_NONE, unbiased, false, out); }
 em_status c_std_dim(em_tensor *self, em_ints dim, bool unbiased, bool keepdim, em_tensor **out) {
-  return em_call_std_correction(self, dim, em_scalar_int(unbiased), keepdim, out);
+  em_status st = em_call_std_correction(self, dim, em_scalar_int(unbiased), keepdim, out);
+  return em_priv_warn_degrees(st, "std", self, unbiased, out);
+}
+em_status c_std(em_tensor *self, bool unbiased, em_tensor **out) { return c_std_dim(self, EM_INTS_NONE, unbiased, false, out); }
+em_status c_var_mean_dim(em_tensor *self, em_ints dim, bool unbiased, bool keepdim, em_tensor **out0, em_tensor **out1) {
+  em_status st = em_call_var_mean_correction(self, dim, em_scalar_int(unbiased), keepdim, out0, out1);
+  em_status told = em_priv_warn_degrees(st, "var_mean", self, unbiased, out0);
+  if (st == EM_OK && told != EM_OK) EM_CLEAR_TENSOR(out1);
+  return told;
 }
 em_status c_var_mean(em_tensor *self, bool unbiased, em_tensor **out0, em_tensor **out1) {
-  return em_call_var_mean_correction(self, EM_INTS_NONE, em_scalar_int(unbiased), false, out0, out1);
-}
-em_status c_var_mean_dim(em_tensor *self, em_ints dim, bool unbiased, bool keepdim, em_tensor **out0,
-                         em_tensor **out1) {
-  return em_call_var_mean_correction(self, dim, em_scalar_int(unbiased), keepdim, out0, out1);
+  return c_var_mean_dim(self, EM_INTS_NONE, unbiased, false, out0, out1);
 }
 
 em_status c_square(em_tensor *self, em_tensor **out) { return em_call_pow_Tensor_Scalar(self, em_scalar_int(2), out); }

@@ -27,8 +27,8 @@ static em_status check_cell(em_tensor *input, em_tensor *h, em_tensor *c, em_ten
                      (long long)w_hh->sizes[1]);
   }
   if (input->dtype != w_ih->dtype)
-    return em_fail(EM_ERR_RUNTIME, "expected m1 and m2 to have the same dtype, but got: %s != %s", em_dtype_type_name(input->dtype),
-                   em_dtype_type_name(w_ih->dtype));
+    return em_fail(EM_ERR_RUNTIME, "mat1 and mat2 must have the same dtype, but got %s and %s", em_dtype_scalar_name(input->dtype),
+                   em_dtype_scalar_name(w_ih->dtype));
   (void)mode;
   return EM_OK;
 }

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 #include "gen_ops.h"
+#include "own.h"
 
 em_status em_priv_statistics_plan(em_plan *p, int64_t n, int64_t lines);  // src/backend/cpu/statistics.c
 
@@ -76,11 +77,14 @@ fail:
   em_tensor_release(sum);
   return st;
 }
-em_status c_std_mean(em_tensor *self, bool unbiased, em_tensor **out0, em_tensor **out1) {
-  return em_call_std_mean_correction(self, EM_INTS_NONE, em_scalar_int(unbiased), false, out0, out1);
-}
 em_status c_std_mean_dim(em_tensor *self, em_ints dim, bool unbiased, bool keepdim, em_tensor **out0, em_tensor **out1) {
-  return em_call_std_mean_correction(self, dim, em_scalar_int(unbiased), keepdim, out0, out1);
+  em_status st = em_call_std_mean_correction(self, dim, em_scalar_int(unbiased), keepdim, out0, out1);
+  em_status told = em_priv_warn_degrees(st, "std_mean", self, unbiased, out0);
+  if (st == EM_OK && told != EM_OK) EM_CLEAR_TENSOR(out1);
+  return told;
+}
+em_status c_std_mean(em_tensor *self, bool unbiased, em_tensor **out0, em_tensor **out1) {
+  return c_std_mean_dim(self, EM_INTS_NONE, unbiased, false, out0, out1);
 }
 em_status check_aminmax(em_tensor *self, em_opt_int dim) {
   if (em_dtype_is_complex(self->dtype)) return check_order(self, true, "aminmax_cpu");

@@ -125,14 +125,19 @@ em_status view_expand(const em_tensor *self, em_ints size, bool implicit, em_geo
   if (size.n > EM_MAX_DIMS)
     return em_fail(EM_ERR_RUNTIME, "expand: at most %d dimensions are supported, got %lld", EM_MAX_DIMS,
                    (long long)size.n);
-  if (size.n < self->ndim)
+  if (size.n < self->ndim) {
+    const bool meta = self->device.type == EM_DEVICE_META;
+    // PyTorch has two ways to write a tensor's type; the older one for the dtypes that it began with
+    const bool old = !meta && (em_dtype_is_float(self->dtype) ? self->dtype != EM_BF16 : self->dtype != EM_BOOL) &&
+                     !em_dtype_is_complex(self->dtype);
     return em_fail(EM_ERR_RUNTIME,
-                   "expand(%s%sType{%s}, size=%s): the number of sizes provided (%lld) must be greater or equal to the number "
+                   "expand(%s%s%s{%s}, size=%s): the number of sizes provided (%lld) must be greater or equal to the number "
                    "of dimensions in "
                    "the tensor (%d)",
-                   self->device.type == EM_DEVICE_META ? "meta" : "CPU", em_dtype_scalar_name(self->dtype),
+                   meta ? "Meta" : old ? "torch." : "CPU", em_dtype_scalar_name(self->dtype), old ? "Tensor" : "Type",
                    em_shape_format(self->ndim, self->sizes, a, sizeof a), em_shape_format((int)size.n, size.p, b, sizeof b),
                    (long long)size.n, self->ndim);
+  }
   g->ndim = (int)size.n;
   g->offset = self->offset;
   for (int i = g->ndim - 1; i >= 0; i--) {

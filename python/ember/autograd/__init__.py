@@ -70,6 +70,9 @@ def _shape_text(shape):
 
 def _make_grads(outputs, grads):
     """Checks the gradients given for outputs; the engine makes ones for those that are None."""
+    for grad in grads[:0 if len(grads) == len(outputs) else None]:
+        if grad is not None and not isinstance(grad, ember.Tensor):
+            raise TypeError(f"gradients can be either Tensors or None, but got {type(grad).__name__}")
     if len(grads) != len(outputs):
         raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
     for i, (out, grad) in enumerate(zip(outputs, grads)):
@@ -145,7 +148,12 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     grads = _make_grads(outputs, grads)
     if retain_graph is None:
         retain_graph = create_graph
-    for i, x in enumerate(inputs):
+    if not inputs:
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
+    for i, x in enumerate(outputs):
+        if isinstance(x, ember.Tensor) and not x.requires_grad:
+            raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
+    for x in inputs:
         if isinstance(x, ember.Tensor) and not x.requires_grad:
             raise RuntimeError("One of the differentiated Tensors does not require grad")
     with _towards(inputs):
@@ -176,7 +184,7 @@ def _detach_inplace(t):
                            "gradients. To fix this error, please refer to the Optimizer.zero_grad() function in "
                            "torch/optim/optimizer.py as a reference.")
     t._grad_fn = None
-    return t
+    return t.requires_grad_(False)
 
 
 class _VariableMeta(type):

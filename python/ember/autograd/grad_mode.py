@@ -46,6 +46,8 @@ class set_grad_enabled(ContextDecorator):
     """Sets recording at once, as a plain call; as a context manager also restores it."""
 
     def __init__(self, mode):
+        if not isinstance(mode, bool):
+            raise TypeError(f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}")
         self.prev = ember.is_grad_enabled()
         self.mode = mode
         _C._set_grad_enabled(mode)

@@ -225,6 +225,8 @@ em_status n_linalg_inv_ex(uint64_t ks, em_tensor *A, bool check_errors, em_tenso
   (void)ks;
   job j = {.fn = solve_one, .option = 'N'};
   EM_PASS(check_matrix(A, "linalg.inv", true));
+  if (A->dtype == EM_F16 || A->dtype == EM_BF16)
+    return em_fail(EM_ERR_RUNTIME, "linalg.inv: Low precision dtypes not supported. Got %s", em_dtype_scalar_name(A->dtype));
   EM_PASS(type_of(A, "linalg.inv", "inverse_cpu", &j.t));
   EM_PASS(library(&j.l, "linalg.inv"));
   em_status st = EM_OK;

@@ -1,7 +1,6 @@
 """Modules that learn the sizes of their parameters from their first input."""
 
 import itertools
-import warnings
 from typing import Any
 
 import ember
@@ -23,8 +22,6 @@ class LazyModuleMixin:
         super().__init__(*args, **kwargs)
         self._load_hook = self._register_load_state_dict_pre_hook(self._lazy_load_hook)
         self._initialize_hook = self.register_forward_pre_hook(self._infer_parameters, with_kwargs=True)
-        warnings.warn("Lazy modules are a new feature under heavy development so changes to the API or functionality "
-                      "can happen at any moment.", stacklevel=2)
 
     def _own_tensors(self):
         return itertools.chain(self._parameters.items(), self._buffers.items())

@@ -655,7 +655,7 @@ class Module:
 
     def __call__(self, *args, **kwargs) -> Any:
         """Runs forward, and the hooks around it. Arguments and result are forward's."""
-        if not (self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks
+        if not (self._backward_hooks or self._backward_pre_hooks or self._forward_hooks or self._forward_pre_hooks
                 or _global_forward_hooks or _global_forward_pre_hooks or _global_backward_hooks
                 or _global_backward_pre_hooks):
             return self.forward(*args, **kwargs)
