@@ -19,7 +19,7 @@ EM_API int em_get_default_dtype(void);
 /* The instruction set that kernels use: "avx512", "avx2" or "baseline". Static storage. */
 EM_API const char *em_cpu_capability(void);
 /* The file, and the version where it tells one, of a library of others that does work for Ember: "OpenBLAS", "oneDNN". NULL if
- * it was not found or is switched off; kernels of Ember's own do its work then. */
+ * it was not found, is switched off, or has nothing to do on this processor; kernels of Ember's own do its work then. */
 EM_API const char *em_library(const char *name);
 
 #ifdef __cplusplus
