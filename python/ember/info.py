@@ -21,7 +21,7 @@ def collect():
     for name, variable in (("OpenBLAS", "EMBER_OPENBLAS"), ("oneDNN", "EMBER_ONEDNN")):
         if libraries[name] is None:
             off = os.environ.get(variable) == "none"
-            libraries[name] = f"switched off by {variable}=none" if off else "not found, or of no use to this processor: plain C kernels do its work"
+            libraries[name] = f"switched off by {variable}=none" if off else "not found, or of no use here: plain C kernels do its work"
     return {
         "version": {
             "ember": ember.version.ember,
