@@ -96,7 +96,7 @@ def plain(text):
 
 
 # What a case sets outlives it, or was warned of once for all.
-LASTING = re.compile(r"set_|num_workers|storage|float\(|detect_anomaly|add_safe|with torch.device")
+LASTING = re.compile(r"set_|num_workers|storage|float\(|cfloat|detect_anomaly|add_safe|with torch.device")
 
 
 def forked(case, torch, seconds=30):
