@@ -233,8 +233,13 @@ def emit_box(op):
     return "\n".join(o)
 
 
-def _flags(op):
-    f = []
+def _refuses_meta(op, keys):
+    """A CPU kernel without a meta kernel must not see a meta tensor that stands beside real ones."""
+    return "CPU" in keys and "Meta" not in keys
+
+
+def _flags(op, keys):
+    f = ["EM_OP_NO_META"] if _refuses_meta(op, keys) else []
     if op.row.kind == "alias" or op.row.kind == "composite" and not op.row.fields.get("autograd_whole"):
         f.append("EM_OP_COMPOSITE")
     if op.row.kind in ("view", "views"):
@@ -308,6 +313,11 @@ def emit_operators(ops, kernels):
             o.append("};")
         rets = ", ".join(type_enum(r.type) for r in op.returns) or "0"
         o.append(f"static const uint8_t rets_{op.cname}[] = {{{rets}}};")
+        flags = _flags(op, dict(keys))
+        if _refuses_meta(op, dict(keys)):
+            o.append(f"static em_status refuse_{op.cname}({params(op)}) {{\n  {' '.join(f'(void){n};' for n in ['ks', *(a.name for a in op.args), *op.out_names])}\n"
+                     f"  return em_priv_no_kernel(&em_opr_{op.cname}, EM_KEYBIT(EM_KEY_Meta));\n}}")
+            keys.append(("Meta", f"refuse_{op.cname}"))
         mask = " | ".join(f"EM_KEYBIT(EM_KEY_{k})" for k, _ in keys) or "0"
         slots = ", ".join(f'[EM_KEY_{k}] = {{.fn = (em_any_fn){fn}, .name = "{fn}"}}' for k, fn in keys)
         nxt = f"&em_opr_{after[op.cname]}" if op.cname in after else "NULL"
@@ -317,7 +327,7 @@ def emit_operators(ops, kernels):
             f"  .schema = {c_string(str(op.schema))},\n"
             f"  .args = {f'args_{op.cname}' if op.args else 'NULL'}, .nargs = {len(op.args)}, .nrets = {len(op.returns)}, "
             f".variant = {dict(functional='EM_FUNCTIONAL', inplace='EM_INPLACE', out='EM_OUT')[op.variant]},\n"
-            f"  .flags = {_flags(op)}, .ret_types = rets_{op.cname}, .unbox = {adapters[signature_id(op)]}, "
+            f"  .flags = {flags}, .ret_types = rets_{op.cname}, .unbox = {adapters[signature_id(op)]}, "
             f".box = (em_any_fn)box_{op.cname},\n"
             f'  .slots = {{{slots}}},\n  .next_overload = {nxt}, .where = "{op.where}",\n}};'
         )

@@ -175,5 +175,5 @@ em_status em_fill(em_tensor *dst, em_scalar value) {
 
 void em_tensor_put(em_tensor *t, int64_t at, const void *src, int from, int64_t n) {
   int64_t size = (int64_t)em_tensor_itemsize(t);
-  em_cast_store((char *)em_tensor_data(t) + at * size, t->dtype, size, src, from, n);
+  if (n > 0) em_cast_store((char *)em_tensor_data(t) + at * size, t->dtype, size, src, from, n);
 }

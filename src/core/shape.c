@@ -60,12 +60,8 @@ em_status em_shape_numel(int ndim, const int64_t *sizes, int64_t *out) {
     }
   int64_t n = 1;
   for (int i = 0; i < ndim; i++)
-    if (__builtin_mul_overflow(n, sizes[i], &n)) {
-      char text[512];
-      return em_fail(EM_ERR_RUNTIME,
-                     "numel: integer multiplication overflow: Storage size calculation overflowed with sizes=%s",
-                     em_shape_format(ndim, sizes, text, sizeof text));
-    }
+    if (__builtin_mul_overflow(n, sizes[i], &n) || n > EM_MAX_NUMEL)
+      return em_fail(EM_ERR_RUNTIME, "numel: integer multiplication overflow");
   *out = n;
   return EM_OK;
 }
@@ -144,9 +140,9 @@ em_status em_shape_storage_bytes(int ndim, const int64_t *sizes, const int64_t *
   *out = (size_t)last;
   return EM_OK;
 over:;
-  char text[512];
-  return em_fail(EM_ERR_RUNTIME, "Storage size calculation overflowed with sizes=%s",
-                 em_shape_format(ndim, sizes, text, sizeof text));
+  char a[512], b[512];
+  return em_fail(EM_ERR_RUNTIME, "Storage size calculation overflowed with sizes=%s and strides=%s",
+                 em_shape_format(ndim, sizes, a, sizeof a), em_shape_format(ndim, strides, b, sizeof b));
 }
 em_status em_shape_check_storage(const em_storage *s, int ndim, const int64_t *sizes, const int64_t *strides,
                                  int64_t offset, size_t itemsize) {

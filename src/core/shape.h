@@ -4,6 +4,9 @@
 #include "tensor.h"
 
 // A plain shape on the stack.
+// No tensor has more elements, not even one whose strides are 0: so that no count of bytes, at up to 16 an element, overflows.
+#define EM_MAX_NUMEL (INT64_MAX / 16)
+
 typedef struct em_shape { int ndim; int64_t sizes[EM_MAX_DIMS]; } em_shape;
 // A window on the stack: what view functions compute.
 typedef struct em_geometry {

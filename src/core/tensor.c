@@ -75,7 +75,7 @@ em_status em_tensor_new(int ndim, const int64_t *sizes, int dtype, em_device dev
     over |= __builtin_mul_overflow(numel, n, &numel);
     over |= __builtin_mul_overflow(stride, n > 1 ? n : 1, &stride);
   }
-  if (EM_UNLIKELY(over || (numel > 0 && (uint64_t)numel > INT64_MAX / em_dtype_size(dtype)))) {
+  if (EM_UNLIKELY(over || numel > EM_MAX_NUMEL)) {
     if (over && em_shape_numel(ndim, sizes, &numel) == EM_OK && numel == 0) {
       em_shape_contiguous_strides(ndim, sizes, t->strides);
     } else {
@@ -114,8 +114,11 @@ em_status em_tensor_new_window(em_storage *storage, int ndim, const int64_t *siz
     t->strides[i] = strides[i];
   }
   t->offset = offset;
-  em_tensor_refresh(t);
   storage_attach(t, em_storage_retain(storage));
+  if (EM_UNLIKELY((st = em_tensor_refresh(t)) != EM_OK)) {
+    em_tensor_release(t);
+    return st;
+  }
   *out = t;
   return EM_OK;
 }
@@ -197,24 +200,27 @@ em_status em_tensor_item(em_tensor *t, em_scalar *out) {
   return EM_OK;
 }
 
-void em_tensor_refresh(em_tensor *t) {
+em_status em_tensor_refresh(em_tensor *t) {
   int64_t numel = 1, expect = 1;
-  bool contiguous = true;
+  bool contiguous = true, over = false;
   for (int i = t->ndim - 1; i >= 0; i--) {
-    numel *= t->sizes[i];
+    over |= __builtin_mul_overflow(numel, t->sizes[i], &numel);
     if (t->sizes[i] != 1) {
       contiguous &= t->strides[i] == expect;
-      expect *= t->sizes[i];
+      expect = numel;
     }
   }
+  if (EM_UNLIKELY(over || numel > EM_MAX_NUMEL)) EM_PASS(em_shape_numel(t->ndim, t->sizes, &numel));  // sizes beside a 0 know no bounds
   t->numel = numel;
   if (contiguous || numel == 0) t->flags |= EM_T_CONTIGUOUS;
   else t->flags = (uint16_t)(t->flags & ~EM_T_CONTIGUOUS);
+  return EM_OK;
 }
 
 em_status em_tensor_set_window(em_tensor *t, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset) {
   EM_PASS(check_sizes(ndim, sizes));
-  int64_t contiguous[EM_MAX_DIMS];
+  int64_t contiguous[EM_MAX_DIMS], numel;
+  EM_PASS(em_shape_numel(ndim, sizes, &numel));
   if (strides == NULL) {
     em_shape_contiguous_strides(ndim, sizes, contiguous);
     strides = contiguous;
@@ -245,8 +251,7 @@ em_status em_tensor_set_window(em_tensor *t, int ndim, const int64_t *sizes, con
     }
   }
   t->offset = offset;
-  em_tensor_refresh(t);
-  return EM_OK;
+  return em_tensor_refresh(t);
 }
 
 em_status em_tensor_resize(em_tensor *t, int ndim, const int64_t *sizes) {

@@ -112,8 +112,8 @@ static inline uint32_t em_tensor_version(const em_tensor *t) { return em_version
 // --- change the window (never the bytes). Used on fresh tensors and by set_/resize_.
 EM_PRIV em_status em_tensor_set_window(em_tensor *t, int ndim, const int64_t *sizes, const int64_t *strides,
                                        int64_t offset);
-// Recomputes numel and EM_T_CONTIGUOUS after sizes/strides were written directly.
-EM_PRIV void em_tensor_refresh(em_tensor *t);
+// Recomputes numel and EM_T_CONTIGUOUS after sizes/strides were written directly. EM_ERR_RUNTIME when numel overflows.
+EM_PRIV em_status em_tensor_refresh(em_tensor *t);
 // contiguous, grows the storage if needed
 EM_PRIV em_status em_tensor_resize(em_tensor *t, int ndim, const int64_t *sizes);
 

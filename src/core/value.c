@@ -4,6 +4,9 @@
 #include "rng.h"
 
 em_status em_tensor_list_new(int64_t n, em_tensor_list *out) {
+  out->n = 0;
+  out->p = NULL;
+  if (n < 0 || (uint64_t)n > SIZE_MAX / sizeof(em_tensor *) / 2) return EM_NOMEM(SIZE_MAX);
   out->n = n;
   out->p = em_alloc_zeroed(sizeof(em_tensor *) * (size_t)(n == 0 ? 1 : n));
   if (out->p == NULL) {

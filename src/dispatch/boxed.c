@@ -27,7 +27,7 @@ em_status em_priv_no_kernel(const em_operator *op, uint64_t arg_keys) {
   const char *backend = left == 0 ? "(none)" : names[em_priv_top_key(left)];
   char have[256] = "";
   for (int k = EM_NUM_KEYS - 1; k >= 0; k--)
-    if (op->mask & EM_KEYBIT(k))
+    if ((op->mask & EM_KEYBIT(k)) && !(k == EM_KEY_Meta && (op->flags & EM_OP_NO_META)))
       snprintf(have + strlen(have), sizeof have - strlen(have), "%s%s", have[0] ? ", " : "", names[k]);
   return em_fail(
       EM_ERR_NOT_IMPLEMENTED,

@@ -73,7 +73,8 @@ enum {
   EM_OP_NONDETERMINISTIC = 32,
   EM_OP_DATA_SHAPE = 64,
   EM_OP_FACTORY = 128,
-  EM_OP_STRUCTURED = 256
+  EM_OP_STRUCTURED = 256,
+  EM_OP_NO_META = 512  /* the generated kernel at Meta refuses: what it would give depends on values */
 };
 
 struct em_operator {

@@ -18,6 +18,13 @@ em_status em_plan_alloc(em_plan *p, int i, bool meta, em_tensor **out) {
   if (meta) device = (em_device){EM_DEVICE_META, -1};
   return em_tensor_new_strided(o->ndim, o->sizes, o->strided ? o->strides : NULL, o->dtype, device, out);
 }
+em_status em_plan_workspace_of(em_plan *p, int64_t n, size_t size) {
+  size_t bytes;
+  if (n < 0 || __builtin_mul_overflow((size_t)n, size, &bytes) || __builtin_add_overflow(p->workspace, bytes, &p->workspace) ||
+      p->workspace > PTRDIFF_MAX)
+    return EM_NOMEM(SIZE_MAX);
+  return EM_OK;
+}
 em_status em_plan_workspace(em_plan *p) {
   if (p->workspace == 0) return EM_OK;
   p->work = em_alloc(p->workspace);
@@ -86,7 +93,8 @@ em_status em_plan_prepare_out(em_plan *p, int i, em_tensor *out, em_tensor *cons
     overlaps |= inputs[k] != NULL && !(p->over_self && inputs[k] == out) && em_shape_pair_overlap(out, inputs[k]) != EM_PAIR_NO;
   bool resized = !em_shape_equal(out->ndim, out->sizes, o->ndim, o->sizes);
   if (!resized) EM_PASS(em_shape_assert_no_internal_overlap(out));
-  if (!overlaps || resized) EM_PASS(em_plan_resize_out(out, o->ndim, o->sizes, o->strided ? o->strides : NULL));
+  // an out that shares memory with an input may be that input: it keeps its shape until all is read (em_plan_commit_out)
+  if (!overlaps) EM_PASS(em_plan_resize_out(out, o->ndim, o->sizes, o->strided ? o->strides : NULL));
   if (overlaps || out->dtype != o->dtype || (contiguous && !em_tensor_is_contiguous(out)))
     return em_tensor_new_strided(o->ndim, o->sizes, o->strided ? o->strides : NULL, o->dtype, p->device, target);
   *target = em_tensor_retain(out);
@@ -94,7 +102,9 @@ em_status em_plan_prepare_out(em_plan *p, int i, em_tensor *out, em_tensor *cons
 }
 em_status em_plan_commit_out(em_tensor *out, em_tensor *target, bool meta) {
   em_status st = EM_OK;
-  if (out != target && !meta) st = em_copy_into(out, target);
+  if (out != target)
+    st = em_plan_resize_out(out, target->ndim, target->sizes, em_tensor_is_contiguous(target) ? NULL : target->strides);
+  if (out != target && !meta && st == EM_OK) st = em_copy_into(out, target);
   em_tensor_release(target);
   return st;
 }

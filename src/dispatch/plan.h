@@ -46,6 +46,8 @@ EM_PRIV void em_plan_output_set(em_plan *p, int dtype, int ndim, const int64_t *
 // Used by generated entries:
 EM_PRIV em_status em_plan_alloc(em_plan *p, int i, bool meta, em_tensor **out);
 EM_PRIV em_status em_plan_workspace(em_plan *p);
+// Adds room for n things of `size` bytes to the plan's workspace. EM_ERR_OOM when no memory could hold them.
+EM_PRIV em_status em_plan_workspace_of(em_plan *p, int64_t n, size_t size);
 EM_PRIV void em_plan_release(em_plan *p);  // frees the workspace
 // out=: checks dtype (above), device, resizes with a warning; `*target` is `out` itself, or a temporary when out overlaps
 // an input or has another dtype or strides a kernel can't write (kernels write any strides unless `contiguous`).
@@ -53,7 +55,7 @@ EM_PRIV em_status em_plan_prepare_out(em_plan *p, int i, em_tensor *out, em_tens
                                       bool contiguous, em_tensor **target);
 // "Expected out tensor to have dtype float, but got double instead"
 EM_PRIV em_status em_plan_check_out_dtype(int result, int out);
-// copies when different, releases target
+// When different: resizes `out`, which prepare leaves as it was while an input may be the same tensor, and copies. Releases target.
 EM_PRIV em_status em_plan_commit_out(em_tensor *out, em_tensor *target, bool meta);
 // in-place: the planned output must have self's sizes and castable dtype.
 EM_PRIV em_status em_plan_check_inplace(em_plan *p, em_tensor *self);

@@ -83,6 +83,7 @@ em_status check_fft_r2c(em_tensor *self, em_ints dim, int64_t normalization, boo
   int64_t sizes[EM_MAX_DIMS];
   memcpy(sizes, self->sizes, sizeof(int64_t) * (size_t)self->ndim);
   const int last = dims[dim.n - 1];
+  if (sizes[last] < 1) return em_fail(EM_ERR_RUNTIME, "Invalid number of data points (%lld) specified", (long long)sizes[last]);
   if (onesided) sizes[last] = self->sizes[last] / 2 + 1;
   plan_result(self, em_dtype_to_complex(self->dtype), sizes, dims, (int)dim.n, true, p);
   return EM_OK;

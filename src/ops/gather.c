@@ -248,10 +248,15 @@ em_status check_embedding(em_tensor *weight, em_tensor *indices, int64_t padding
 em_status check_embedding_dense_backward(em_tensor *grad, em_tensor *indices, int64_t num_weights, int64_t padding_idx,
                                          bool scale, em_plan *p) {
   (void)padding_idx;
-  (void)scale;
   EM_PASS(check_ids(indices, "embedding_backward"));
   if (grad->ndim == 0) return em_fail(EM_ERR_RUNTIME, "embedding_dense_backward: grad_output needs a dimension");
-  p->workspace = sizeof(int64_t) * (size_t)(num_weights > 0 ? num_weights : 1);
-  em_plan_output_set(p, grad->dtype, 2, (int64_t[]){num_weights, grad->sizes[grad->ndim - 1]}, grad->device);
+  const int64_t width = grad->sizes[grad->ndim - 1];
+  int64_t numel;
+  if (__builtin_mul_overflow(indices->numel, width, &numel) || numel != grad->numel)
+    return em_fail(EM_ERR_RUNTIME, "shape '[%lld, %lld]' is invalid for input of size %lld", (long long)indices->numel, (long long)width,
+                   (long long)grad->numel);
+  if (num_weights < 0) return em_fail(EM_ERR_RUNTIME, "zeros: Dimension size must be non-negative.");
+  if (scale) EM_PASS(em_plan_workspace_of(p, num_weights, sizeof(int64_t)));
+  em_plan_output_set(p, grad->dtype, 2, (int64_t[]){num_weights, width}, grad->device);
   return EM_OK;
 }

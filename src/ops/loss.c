@@ -29,8 +29,10 @@ static em_status check_target_dtype(const em_tensor *target) {
 static em_status check_nll(const em_tensor *self, const em_tensor *target, const em_tensor *weight) {
   if (self->ndim == 0 || self->ndim > 2) return em_fail(EM_ERR_RUNTIME, "input tensor should be 1D or 2D");
   if (target->ndim > 1) return em_fail(EM_ERR_RUNTIME, "0D or 1D target tensor expected, multi-target not supported");
-  bool no_batch = self->ndim == 1 && target->ndim == 0;
-  if (!no_batch && self->sizes[0] != (target->ndim == 0 ? 1 : target->sizes[0])) {
+  if (self->ndim == 1) {
+    if (target->ndim == 1 && target->sizes[0] != 1)
+      return em_fail(EM_ERR_VALUE, "For 1D input, 1D target must have size 1, but got target size: %lld", (long long)target->sizes[0]);
+  } else if (self->sizes[0] != (target->ndim == 0 ? 1 : target->sizes[0])) {
     char a[256], b[256];
     return em_fail(EM_ERR_RUNTIME, "size mismatch (got input: %s, target: %s)",
                    em_shape_format(self->ndim, self->sizes, a, sizeof a),

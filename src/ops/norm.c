@@ -135,6 +135,10 @@ static em_status check_channels(const char *name, em_tensor *t, int64_t channels
   return em_fail(EM_ERR_RUNTIME, "%s should contain %lld elements not %lld", name, (long long)channels,
                  (long long)t->numel);
 }
+static em_status check_vector(const em_tensor *t) {  // a kernel writes what it reads here, element by element
+  if (t == NULL || t->ndim == 1) return EM_OK;
+  return em_fail(EM_ERR_RUNTIME, "TensorAccessor expected 1 dims but tensor has %d", t->ndim);
+}
 static em_status check_channel_dim(em_tensor *input) {
   if (input->ndim >= 2) return EM_OK;
   return em_fail(EM_ERR_INDEX, "Dimension out of range (expected to be in range of [%d, %d], but got 1)",
@@ -160,6 +164,8 @@ em_status check_native_batch_norm(em_tensor *input, em_tensor *weight, em_tensor
   (void)eps;
   bool mixed;
   EM_PASS(check_batch(input, weight, bias, running_mean, running_var, training));
+  EM_PASS(check_vector(running_mean));
+  EM_PASS(check_vector(running_var));
   EM_PASS(check_float(input, "batch_norm"));
   EM_PASS(check_mixed(input, (em_tensor *const[]){weight, bias, running_mean, running_var}, 4, &mixed));
   em_plan_output_set(p, input->dtype, input->ndim, input->sizes, input->device);

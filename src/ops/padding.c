@@ -47,7 +47,7 @@ em_status check_constant_pad_nd(em_tensor *self, em_ints pad, em_scalar value, e
   }
   em_tensor left = *self;  // nothing but a smaller window: laid out as its clone would be
   left.sizes = cut;
-  em_tensor_refresh(&left);
+  EM_PASS(em_tensor_refresh(&left));
   p->out[0].strided = true;
   return em_priv_format_strides(&left, EM_FORMAT_PRESERVE, p->out[0].strides);
 }
@@ -116,13 +116,9 @@ static em_status check_arguments(const padding *k, em_tensor *self, em_ints pad,
 // The output, laid out as self is; room for a position for each of the `padded` sizes.
 static em_status plan_padding(const padding *k, em_tensor *self, const int64_t *sizes, const int64_t *padded,
                               em_plan *p) {
-  int64_t n = 3;
-  for (int d = self->ndim - k->spatial; d < self->ndim; d++) {
-    if (padded[d] > INT64_MAX / 64) return em_fail(EM_ERR_RUNTIME, "numel: integer multiplication overflow");
-    n += padded[d];
-  }
+  EM_PASS(em_plan_workspace_of(p, 3, sizeof(int64_t)));
+  for (int d = self->ndim - k->spatial; d < self->ndim; d++) EM_PASS(em_plan_workspace_of(p, padded[d], sizeof(int64_t)));
   em_plan_output_set(p, self->dtype, self->ndim, sizes, self->device);
-  p->workspace = sizeof(int64_t) * (size_t)n;
   if (self->ndim != k->spatial + 2 || em_shape_suggested_format(self) < EM_FORMAT_CHANNELS_LAST) return EM_OK;
   p->out[0].strided = true;
   em_priv_channels_last_strides(self->ndim, sizes, p->out[0].strides);

@@ -397,12 +397,11 @@ static void adaptive_sizes(int spatial, em_tensor *self, em_ints size, int64_t *
 }
 // A beginning and an end for each output of each dim.
 static em_status plan_shares(int spatial, const int64_t *sizes, int ndim, em_plan *p) {
-  int64_t n = 2 * EM_WINDOW_DIMS, all;
+  int64_t all;
   EM_PASS(em_shape_numel(ndim, sizes, &all));
   if (all == 0) return EM_OK;  // sizes beside a 0 know no bounds, and nothing is computed
-  for (int d = ndim - spatial; d < ndim; d++) n += 2 * sizes[d];
-  p->workspace = sizeof(int64_t) * (size_t)n;
-  return EM_OK;
+  for (int d = ndim - spatial; d < ndim; d++) EM_PASS(em_plan_workspace_of(p, sizes[d], 2 * sizeof(int64_t)));
+  return em_plan_workspace_of(p, 2 * EM_WINDOW_DIMS, sizeof(int64_t));
 }
 static em_status check_output_size(const char *op, int spatial, em_ints size) {
   if (size.n != spatial) return em_fail(EM_ERR_RUNTIME, "%s: output_size must be %d", op, spatial);

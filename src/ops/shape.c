@@ -68,7 +68,9 @@ static em_status triangle_indices(int64_t rows, int64_t columns, int64_t offset,
   if (device.type == EM_DEVICE_META || n == 0) return em_priv_give(&t, out);
   enum { TILE = 512 };
   int64_t row[TILE], column[TILE], k = 0, at = 0;
-  for (int64_t i = 0; i < rows; i++) {
+  // rows without elements, before or after the others, may be very many
+  const int64_t first = upper ? 0 : clamp(-offset, 0, rows), end = upper ? clamp(columns - offset, 0, rows) : rows;
+  for (int64_t i = first; i < end; i++) {
     int64_t from, to;
     columns_of(i, columns, offset, upper, &from, &to);
     for (int64_t j = from; j < to; j++) {

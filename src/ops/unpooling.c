@@ -145,9 +145,8 @@ static em_status check_fractional(int spatial, em_tensor *self, em_ints kernel, 
     return not_implemented(spatial == 2 ? "fractional_max_pool2d_out_frame" : "fractional_max_pool3d_out_frame", self);
   em_plan_output_set(p, self->dtype, self->ndim, sizes, self->device);
   em_plan_output_set(p, EM_I64, self->ndim, sizes, self->device);
-  p->workspace = sizeof(int64_t);
-  for (int i = 0; i < spatial; i++) p->workspace += sizeof(int64_t) * (size_t)size.p[i];
-  return EM_OK;
+  for (int i = 0; i < spatial; i++) EM_PASS(em_plan_workspace_of(p, size.p[i], sizeof(int64_t)));
+  return em_plan_workspace_of(p, 1, sizeof(int64_t));
 }
 em_status check_fractional_max_pool2d(em_tensor *self, em_ints kernel, em_ints size, em_tensor *samples, em_plan *p) {
   return check_fractional(2, self, kernel, size, samples, p);

@@ -167,7 +167,7 @@ em_status c_chunk(em_tensor *self, int64_t chunks, int64_t dim, em_tensor_list *
   int64_t n = self->sizes[dim], size = n / chunks + (n % chunks != 0);
   if (size > 0 || n > 0) return em_call_split_Tensor(self, size, dim, out);
   // An empty dimension still gives `chunks` pieces.
-  int64_t *zeros = em_alloc_zeroed(sizeof(int64_t) * (size_t)chunks);
+  int64_t *zeros = chunks > EM_MAX_NUMEL ? NULL : em_alloc_zeroed(sizeof(int64_t) * (size_t)chunks);
   if (zeros == NULL) return EM_NOMEM(sizeof(int64_t) * (size_t)chunks);
   em_status st = em_call_split_with_sizes(self, (em_ints){zeros, chunks}, dim, out);
   em_free(zeros, sizeof(int64_t) * (size_t)chunks);

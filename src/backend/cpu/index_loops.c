@@ -350,6 +350,7 @@ em_status k_cpu_embedding(em_plan *p, em_tensor *weight, em_tensor *indices, int
   for (int64_t i = 0; i < indices->numel; i++, walk_next(&w)) {
     int64_t v = index_at(indices, w.at);
     if (EM_UNLIKELY(v < 0 || v >= rows)) return em_fail(EM_ERR_INDEX, "index out of range in self");
+    if (width == 0) continue;
     if (weight->strides[1] == 1) {
       memcpy(dst + (size_t)(i * width) * size, src + v * weight->strides[0] * (int64_t)size, (size_t)width * size);
       continue;
@@ -364,14 +365,15 @@ em_status k_cpu_embedding_dense_backward(em_plan *p, em_tensor *grad, em_tensor 
                                          int64_t padding_idx, bool scale, em_tensor *out) {
   int64_t width = out->sizes[1], *counts = p->work;
   EM_PASS(em_fill(out, em_scalar_int(0)));
-  memset(counts, 0, sizeof(int64_t) * (size_t)num_weights);
+  if (out->numel == 0) return EM_OK;
   walk w;
+  if (scale) memset(counts, 0, sizeof(int64_t) * (size_t)num_weights);
   walk_start(&w, indices->ndim, indices->sizes, indices->strides);
-  for (int64_t i = 0; i < indices->numel; i++, walk_next(&w)) {
+  for (int64_t i = 0; scale && i < indices->numel; i++, walk_next(&w)) {
     int64_t v = index_at(indices, w.at);
-    if (EM_UNLIKELY(v < -num_weights || v >= num_weights)) return em_fail(EM_ERR_INDEX, "index out of range in self");
-    if (v >= 0) counts[v]++;
+    if (v >= 0 && v < num_weights) counts[v]++;
   }
+  em_status st = EM_OK;
   em_tensor *dense = NULL;
   EM_PASS(em_call_contiguous(grad, EM_FORMAT_CONTIGUOUS, &dense));
   const char *src = em_tensor_data(dense);
@@ -380,18 +382,19 @@ em_status k_cpu_embedding_dense_backward(em_plan *p, em_tensor *grad, em_tensor 
   walk_start(&w, indices->ndim, indices->sizes, indices->strides);
   for (int64_t i = 0; i < indices->numel; i++, walk_next(&w)) {
     int64_t v = index_at(indices, w.at);
-    if (v < 0 || v == padding_idx) continue;
+    if (v < 0 || v >= num_weights || v == padding_idx) continue;  // forward has refused what is not in the table
     for (int64_t k = 0; k < width; k++) {
       char scaled[16];
       const char *from = src + (size_t)(i * width + k) * size;
       if (scale && counts[v] > 1) {
         em_scalar s = em_scalar_load(out->dtype, from);
-        EM_PASS(em_scalar_store(em_scalar_double(em_scalar_to_double(s) / (double)counts[v]), out->dtype, scaled));
+        EM_TRY(em_scalar_store(em_scalar_double(em_scalar_to_double(s) / (double)counts[v]), out->dtype, scaled));
         from = scaled;
       }
       add_element(dst + (size_t)(v * width + k) * size, from, out->dtype);
     }
   }
+fail:
   em_tensor_release(dense);
-  return EM_OK;
+  return st;
 }

@@ -1,4 +1,5 @@
 // linalg.c: factorisations by LAPACK, matrix by matrix of a batch. Results lie by columns, as LAPACK writes them and PyTorch shows them.
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include "../../core/threads.h"
@@ -81,6 +82,14 @@ static char *matrix(em_tensor *t, int64_t i) {
 }
 static char *vector(em_tensor *t, int64_t i) {
   return (char *)em_tensor_data(t) + (size_t)(i * t->sizes[t->ndim - 1]) * em_tensor_itemsize(t);
+}
+// Iterations of LAPACK need not end where a matrix holds inf or nan.
+static bool all_finite(const job *j, int64_t i) {
+  const int64_t n = (int64_t)j->m * j->n * (j->t < 2 ? 1 : 2);
+  const void *p = matrix(j->a, i);
+  double sum = 0;  // 0 times anything finite is 0
+  for (int64_t k = 0; k < n; k++) sum += 0 * (j->t % 2 == 0 ? (double)((const float *)p)[k] : ((const double *)p)[k]);
+  return sum == 0;
 }
 static int64_t batches(const em_tensor *a) {
   int64_t n = 1;
@@ -181,6 +190,11 @@ em_status n_linalg_solve_ex(uint64_t ks, em_tensor *A, em_tensor *B, bool left, 
                             em_tensor **out2, em_tensor **out3) {
   (void)ks;
   job j = {.fn = solve_one, .option = left ? 'N' : 'T'};
+  EM_PASS(check_matrix(A, "linalg.solve", true));
+  EM_PASS(check_matrix(B, "linalg.solve", false));
+  if (A->dtype != B->dtype || (left ? rows_of(B) : columns_of(B)) != rows_of(A) ||
+      !em_shape_equal(A->ndim - 2, A->sizes, B->ndim - 2, B->sizes))
+    return em_fail(EM_ERR_RUNTIME, "linalg.solve: A and B must be of one dtype, batch shape and size here; linalg_solve_ex broadcasts them");
   EM_PASS(type_of(A, "linalg.solve", "lu_cpu", &j.t));
   EM_PASS(library(&j.l, "linalg.solve"));
   em_status st = EM_OK;
@@ -414,6 +428,7 @@ fail:
 
 static int svd_one(const job *j, int64_t i) {
   if (j->m == 0 || j->n == 0) return 0;
+  if (!all_finite(j, i)) return -4;
   const int vt_rows = j->c == NULL ? 1 : rows_of(j->c);
   return j->l->gesdd[j->t](EM_LAPACK_COLUMNS, j->option, j->m, j->n, matrix(j->a, i), j->m, vector(j->work, i), matrix(j->b, i), j->m,
                            matrix(j->c, i), leading(vt_rows));
@@ -471,6 +486,12 @@ fail:
 }
 static int eigh_one(const job *j, int64_t i) {
   if (j->n == 0) return 0;
+  if (!all_finite(j, i)) {  // as PyTorch: not a number, and no error
+    const double nan[2] = {NAN, NAN};
+    for (int64_t k = 0; k < (int64_t)j->n * j->n; k++) em_tensor_put(j->a, i * j->n * j->n + k, nan, EM_C128, 1);
+    for (int64_t k = 0; k < j->n; k++) em_tensor_put(j->work, i * j->n + k, nan, EM_F64, 1);
+    return 0;
+  }
   return j->l->syevd[j->t](EM_LAPACK_COLUMNS, j->nrhs ? 'V' : 'N', j->option, j->n, matrix(j->a, i), j->n, vector(j->work, i));
 }
 em_status n_linalg_eigh(uint64_t ks, em_tensor *A, const char *UPLO, bool compute_v, em_tensor **out0, em_tensor **out1) {

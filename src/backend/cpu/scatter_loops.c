@@ -167,8 +167,10 @@ static void set_walk(walk *w, const em_index_along *a) {
   w->step = a->indexed->ndim == 0 ? 0 : a->indexed->strides[a->dim] * xi;
   merge_dims(w);
 }
+// An index without elements may have any shape beside the others: it is not to be walked.
 em_status em_priv_index_check(const em_index_along *a) {
   walk w;
+  if (a->index->numel == 0) return EM_OK;
   if (!a->vector) {
     set_walk(&w, a);
     w.o = w.x;
@@ -186,6 +188,7 @@ em_status em_priv_index_check(const em_index_along *a) {
 }
 em_status em_priv_index_run(const em_index_along *a, int op) {
   walk w;
+  if (a->index->numel == 0) return EM_OK;
   set_walk(&w, a);
   w.checked = a->vector;
   w.run = em_priv_index_run_of(op, a->indexed->dtype);
@@ -212,7 +215,7 @@ static em_status scatter(em_tensor *self, int64_t dim, em_tensor *index, em_tens
   em_index_along a = {.indexed = out, .index = index, .plain = src, .value = value, .dim = dim, .ndim = index->ndim,
                       .sizes = index->sizes};
   if (out != self) EM_PASS(em_copy_into(out, self));
-  return index->numel == 0 ? EM_OK : em_priv_index_run(&a, op);
+  return em_priv_index_run(&a, op);
 }
 em_status k_cpu_scatter_src(em_plan *p, em_tensor *self, int64_t dim, em_tensor *index, em_tensor *src, em_tensor *out) {
   (void)dim;
@@ -308,7 +311,7 @@ static em_status slices(em_plan *p, em_tensor *self, em_tensor *index, em_tensor
                       .sizes = sizes, .vector = true, .name = op == EM_INDEX_PUT ? "index_copy_(): " : NULL};
   EM_PASS(em_priv_index_check(&a));
   if (out != self) EM_PASS(em_copy_into(out, self));
-  return out->ndim == 0 && index->numel == 0 ? EM_OK : em_priv_index_run(&a, op);
+  return em_priv_index_run(&a, op);
 }
 em_status k_cpu_index_copy(em_plan *p, em_tensor *self, int64_t dim, em_tensor *index, em_tensor *source, em_tensor *out) {
   (void)dim;
