@@ -1,5 +1,6 @@
 // environment.c: see environment.h. python/ember/_env.py has the same names with what they do; a test compares the two lists.
 #include "environment.h"
+#include <dlfcn.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +10,7 @@ extern char **environ;
 
 typedef enum kind { ANYTHING, NUMBER, COUNT, ONE_OF, LIST_OF, A_TOOLS } kind;  // COUNT: a number from 1 on
 static const struct { const char *name; kind kind; const char *words; } known[] = {
-    {"EMBER_LOG", LIST_OF, "dispatch,ops,kernels,libs"},
+    {"EMBER_LOG", LIST_OF, "dispatch, ops, kernels, libs"},
     {"EMBER_ISA", ANYTHING, NULL},  // isa.c knows what this processor has, and tells
     {"EMBER_NUM_THREADS", COUNT, NULL},
     {"EMBER_OPENBLAS", ANYTHING, NULL},
@@ -45,7 +46,7 @@ static int distance(const char *a, size_t na, const char *b, size_t nb) {
   }
   return row[na % 3][nb];
 }
-static void warn_name(const char *name, size_t n) {
+static em_status warn_name(const char *name, size_t n) {
   const size_t prefix = sizeof "EMBER_" - 1;
   int best = LONGEST, at = 0;
   for (int i = 0; i < KNOWN; i++) {
@@ -56,16 +57,15 @@ static void warn_name(const char *name, size_t n) {
     if (d < best) best = d, at = i;
   }
   if (best < LONGEST && (size_t)best <= (n - prefix) / 3 + 1 && (size_t)best < n - prefix) {
-    (void)em_warn("%.*s is set, but Ember knows no such variable (did you mean %s?)", (int)n, name, known[at].name);
-    return;
+    return em_warn("%.*s is set, but Ember knows no such variable (did you mean %s?)", (int)n, name, known[at].name);
   }
   char all[256] = "";
   for (int i = 0; i < KNOWN && known[i].kind != A_TOOLS; i++)
     snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i > 0 ? ", " : "", known[i].name);
-  (void)em_warn("%.*s is set, but Ember knows no such variable (known: %s)", (int)n, name, all);
+  return em_warn("%.*s is set, but Ember knows no such variable (known: %s)", (int)n, name, all);
 }
 static bool is_among(const char *word, size_t n, const char *words) {
-  for (; *words != 0; words += strcspn(words, ","), words += *words == ',')
+  for (; *words != 0; words += strcspn(words, ","), words += strspn(words, ", "))
     if (strcspn(words, ",") == n && strncmp(words, word, n) == 0) return true;
   return false;
 }
@@ -74,34 +74,39 @@ static bool is_number(const char *value, bool from_one) {
   while (isdigit((unsigned char)value[n])) n++;
   return n > 0 && n <= 12 && value[n] == 0 && (!from_one || strtoll(value, NULL, 10) > 0);
 }
-static void check_value(int i, const char *value) {
+static em_status check_value(int i, const char *value) {
   const char *words = known[i].words;
-  if (*value == 0) return;  // as good as not set
+  if (*value == 0) return EM_OK;  // as good as not set
   switch (known[i].kind) {
     case NUMBER:
     case COUNT:
       if (!is_number(value, known[i].kind == COUNT))
-        (void)em_warn("%s=%s is not a number%s: it is not used", known[i].name, value, known[i].kind == COUNT ? " from 1 on" : "");
+        return em_warn("%s=%s is not a number%s: it is not used", known[i].name, value, known[i].kind == COUNT ? " from 1 on" : "");
       break;
     case ONE_OF:
-      if (!is_among(value, strlen(value), words)) (void)em_warn("%s=%s is not %s: it is not used", known[i].name, value, words);
+      if (!is_among(value, strlen(value), words)) return em_warn("%s=%s is not %s: it is not used", known[i].name, value, words);
       break;
     case LIST_OF:
       for (const char *w = value; *w != 0; w += strcspn(w, ","), w += *w == ',')
         if (!is_among(w, strcspn(w, ","), words))
-          (void)em_warn("%s: unknown subject '%.*s' (known: %s)", known[i].name, (int)strcspn(w, ","), w, words);
+          EM_PASS(em_warn("%s: unknown subject '%.*s' (known: %s)", known[i].name, (int)strcspn(w, ","), w, words));
       break;
     case ANYTHING: case A_TOOLS: break;
   }
+  return EM_OK;
 }
 
-void em_environment_check(void) {
+// Python's executable or library exports this for whatever it loads.
+bool em_environment_host_checks(void) { return dlsym(RTLD_DEFAULT, "Py_IsInitialized") != NULL; }
+
+em_status em_environment_check(void) {
   for (char **e = environ; e != NULL && *e != NULL; e++) {
     if (strncmp(*e, "EMBER_", 6) != 0) continue;
     const size_t n = strcspn(*e, "=");
     int i = 0;
     while (i < KNOWN && (strlen(known[i].name) != n || strncmp(known[i].name, *e, n) != 0)) i++;
-    if (i == KNOWN) warn_name(*e, n);
-    else if ((*e)[n] == '=') check_value(i, *e + n + 1);
+    if (i == KNOWN) EM_PASS(warn_name(*e, n));
+    else if ((*e)[n] == '=') EM_PASS(check_value(i, *e + n + 1));
   }
+  return EM_OK;
 }

@@ -3,7 +3,8 @@
 #define EMBER_CORE_ENVIRONMENT_H
 #include "status.h"
 
-// Warns of each EMBER_ variable that means nothing, with the name that looks most like it, and of values that are not allowed. Called
-// once, when the library is loaded: a C program and a Python program are told alike, on stderr, before anything runs.
-EM_PRIV void em_environment_check(void);
+// Warns of each EMBER_ variable that means nothing, with the name that looks most like it, and of values that are not allowed. A C program
+// is told on stderr when the library is loaded. Python is told by the bridge, as Python's warnings are: then loading says nothing.
+EM_PRIV em_status em_environment_check(void);
+EM_PRIV bool em_environment_host_checks(void);  // whether this process is Python's
 #endif

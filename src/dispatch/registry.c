@@ -66,7 +66,7 @@ void em_priv_register_table(em_operator **ops, size_t n) {
     index_put(registry.n++);
   }
   // Called once, at load. The log's layers see every operator, so all must be there; who mistyped a variable learns it here, too.
-  em_environment_check();
+  if (!em_environment_host_checks()) (void)em_environment_check();
   (void)em_log_from_environment();
 }
 em_operator *em_operator_find(const char *ns, const char *name, const char *overload) {

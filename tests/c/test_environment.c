@@ -56,7 +56,7 @@ int main(int argc, char **argv) {
       {"EMBER_NUM_THREADS=0", "EMBER_NUM_THREADS=0 is not a number from 1 on: it is not used"},
       {"EMBER_NUM_THREADS=two", "EMBER_NUM_THREADS=two is not a number from 1 on: it is not used"},
       {"EMBER_CACHE_LIMIT_MB=1G", "EMBER_CACHE_LIMIT_MB=1G is not a number: it is not used"},
-      {"EMBER_LOG=kernels,parser", "EMBER_LOG: unknown subject 'parser' (known: dispatch,ops,kernels,libs)"},
+      {"EMBER_LOG=kernels,parser", "EMBER_LOG: unknown subject 'parser' (known: dispatch, ops, kernels, libs)"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     run(argv[0], cases[i].variable);

@@ -144,7 +144,8 @@ PATHS = {
     ],
     "cat": [
         (lambda: ember.cat([cpu, cpu], 1), "rows: 2 tensors, 8 rows", "copies into windows refused: all are dense"),
-        (lambda: ember.cat([cpu.t(), cpu.t()], 1), "windows: each of 2", "rows refused: strides or dtypes differ"),
+        (lambda: ember.cat([cpu.t(), cpu.t()], 1), "windows: each of 2", "rows refused: rows of a tensor"),
+        (lambda: ember.cat([cpu, cpu.double()]), "windows: each of 2", "rows refused: dtypes differ"),
         (lambda: ember.cat([big, big]), "windows: each of 2", "rows refused: one long row"),
     ],
     "attention": [

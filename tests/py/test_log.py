@@ -70,7 +70,9 @@ def test_results_are_the_same_with_the_log_on():
     assert said[0] == said[1] and said[0].startswith("[[")
 
 
-def test_unknown_subject_is_warned_of_at_load():
+def test_unknown_subject_warns_and_can_be_an_error():
     status, said = run("dispatsch", "import ember")
     assert status == 0
-    assert said == "ember: warning: EMBER_LOG: unknown subject 'dispatsch' (known: dispatch,ops,kernels,libs)\n"
+    assert "EMBER_LOG: unknown subject 'dispatsch' (known: dispatch, ops, kernels, libs)" in said
+    status, said = run("dispatsch", "import ember", ("-W", "error"))
+    assert status == 1 and "UserWarning: EMBER_LOG: unknown subject" in said

@@ -43,6 +43,11 @@ static bool in_rows(em_tensors tensors, int64_t dim, const em_tensor *out) {
   }
   return true;
 }
+static __attribute__((cold)) const char *why_no_rows(em_tensors tensors, const em_tensor *out) {
+  for (int64_t i = 0; i < tensors.n; i++)
+    if (!skipped(tensors.p[i]) && tensors.p[i]->dtype != out->dtype) return "dtypes differ";
+  return "rows of a tensor, or of the result, are not dense";
+}
 em_status k_cpu_cat(em_plan *p, em_tensors tensors, int64_t dim, em_tensor *out) {
   dim = p->attr[0];
   int64_t outer = 1;
@@ -60,7 +65,7 @@ em_status k_cpu_cat(em_plan *p, em_tensors tensors, int64_t dim, em_tensor *out)
   }
   if (out->numel > 0)
     EM_NOTE("windows: each of %lld tensors is copied to its place (rows refused: %s)", (long long)tensors.n,
-            rowwise ? "one long row: a copy can be shared by threads" : "strides or dtypes differ");
+            rowwise ? "one long row: a copy can be shared by threads" : why_no_rows(tensors, out));
   int64_t at = out->offset, sizes[EM_MAX_DIMS];
   for (int64_t i = 0; i < tensors.n; i++) {
     em_tensor *t = tensors.p[i], *window;
