@@ -3,14 +3,17 @@
 // telling costs is measured and taken out of all times. Calls that the function makes are not recorded.
 #include "bridge.h"
 #include <pthread.h>
+#include <stdatomic.h>
 #include "dispatch/boxing.h"
 #include "dispatch/log.h"
 #include "dispatch/profile.h"
 #include "fast.h"
 #include "gen_ops.h"
 
+enum { NOTES = 1536 };
 typedef struct frame {
   struct frame *above;
+  char notes[NOTES]; // of the kernel, core/note.h; of parts their own
   int64_t kernel;    // nanoseconds below autograd, parts of composites included
   int64_t children;  // nanoseconds of the calls within
 } frame;
@@ -21,10 +24,17 @@ static struct {
   frame *top;
   int depth;
   int64_t overhead;  // nanoseconds of telling so far
-  char notes[2048];
+  _Atomic int64_t elsewhere;  // calls of other threads, which are only counted
 } fall;
 
 static bool ours(void) { return fall.active && !fall.busy && pthread_equal(fall.owner, pthread_self()); }
+// A child (a DataLoader's worker) has nobody to tell: its calls pass by.
+static void in_child(void) {
+  if (!fall.active) return;
+  fall.active = false;
+  em_note_into(NULL, 0);
+  em_priv_global_include &= ~(EM_KEYBIT(EM_KEY_Tracer) | EM_KEYBIT(EM_KEY_Capture));
+}
 
 // ---------------------------------------------------------------- small blocks
 typedef struct blocks { uint32_t count[EM_SMALL_CLASSES]; } blocks;
@@ -100,7 +110,7 @@ static PyObject *describe(const call *c, const frame *f, int64_t total) {
                                     (long long)(c->later.reused - c->stats.reused), "from_system",
                                     (long long)(c->later.from_system - c->stats.from_system), "live",
                                     (long long)(c->later.bytes_live - c->stats.bytes_live), "small", taken, "slots", slots, "notes",
-                                    fall.notes, "flags", (int)c->op->flags);
+                                    f->notes, "flags", (int)c->op->flags);
   Py_XDECREF(taken);
   Py_XDECREF(slots);
   return d;
@@ -132,7 +142,10 @@ static void tell(const call *c, const frame *f, int64_t total, em_status st, con
 static em_status above_all(const em_operator *op, uint64_t ks, void *context, const em_value *args, em_value *rets) {
   (void)context;
   const uint64_t below = ks & EM_KEYS_BELOW(EM_KEY_Tracer);
-  if (!ours()) return em_redispatch_boxed(op, below, args, rets);
+  if (!ours()) {
+    if (fall.active && !pthread_equal(fall.owner, pthread_self())) atomic_fetch_add_explicit(&fall.elsewhere, 1, memory_order_relaxed);
+    return em_redispatch_boxed(op, below, args, rets);
+  }
   const int64_t arrived = em_profile_now();
   PyGILState_STATE gil = PyGILState_Ensure();
   frame f = {.above = fall.top};
@@ -143,7 +156,7 @@ static em_status above_all(const em_operator *op, uint64_t ks, void *context, co
   c.node = node == NULL ? Py_NewRef(Py_None) : PyUnicode_FromString(node->cls->name);
   fall.top = &f;
   fall.depth++;
-  em_log_notes_into(fall.notes, sizeof fall.notes);
+  em_note_into(f.notes, NOTES);
   em_alloc_get_stats(&c.stats);
   count_blocks(&c.before);
   c.begin = em_profile_now();
@@ -152,6 +165,7 @@ static em_status above_all(const em_operator *op, uint64_t ks, void *context, co
   c.end = em_profile_now();
   count_blocks(&c.after);
   em_alloc_get_stats(&c.later);
+  em_note_into(NULL, 0);  // telling is not told
   const int64_t total = c.end - c.begin - (fall.overhead - overhead);
   fall.depth--;
   fall.top = f.above;
@@ -161,7 +175,7 @@ static em_status above_all(const em_operator *op, uint64_t ks, void *context, co
   Py_XDECREF(c.keys);
   Py_XDECREF(c.came);
   Py_XDECREF(c.node);
-  fall.notes[0] = 0;
+  if (fall.active && f.above != NULL) em_note_into(f.above->notes, NOTES);
   PyGILState_Release(gil);
   fall.overhead += em_profile_now() - c.end;
   return st;
@@ -181,7 +195,7 @@ static em_status below_autograd(const em_operator *op, uint64_t ks, void *contex
 static void switch_off(void) {
   fall.active = false;
   em_priv_py_parse_trace.wanted = em_priv_py_parse_trace.fresh = false;
-  em_log_notes_into(NULL, 0);
+  em_note_into(NULL, 0);
   em_priv_global_include &= ~(EM_KEYBIT(EM_KEY_Tracer) | EM_KEYBIT(EM_KEY_Capture));
   (void)em_dispatch_set_fallback(EM_KEY_Tracer, NULL, NULL, NULL, NULL);
   (void)em_dispatch_set_fallback(EM_KEY_Capture, NULL, NULL, NULL, NULL);
@@ -204,9 +218,9 @@ static PyObject *start(PyObject *Py_UNUSED(m), PyObject *function) {
   fall.depth = 0;
   fall.busy = false;
   fall.overhead = 0;
+  atomic_store(&fall.elsewhere, 0);
   em_priv_py_parse_trace.wanted = true;
   em_priv_py_parse_trace.fresh = false;
-  em_log_notes_into(fall.notes, sizeof fall.notes);
   em_priv_global_include |= EM_KEYBIT(EM_KEY_Tracer) | EM_KEYBIT(EM_KEY_Capture);
   fall.active = true;
   Py_RETURN_NONE;
@@ -214,7 +228,7 @@ static PyObject *start(PyObject *Py_UNUSED(m), PyObject *function) {
 static PyObject *stop(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) {
   if (fall.active) switch_off();
   Py_CLEAR(fall.tell);
-  return PyLong_FromLongLong(fall.overhead);
+  return Py_BuildValue("(LL)", (long long)fall.overhead, (long long)atomic_load(&fall.elsewhere));
 }
 static PyObject *keys(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) {
   static const char *const names[] = EM_KEY_NAMES;
@@ -252,9 +266,13 @@ static PyObject *fixed_cost(PyObject *Py_UNUSED(m), PyObject *args) {
 
 static PyMethodDef functions[] = {
     {"_fall_start", start, METH_O, "_fall_start(tell): tell(operator, arguments, results, facts) after each call of this thread."},
-    {"_fall_stop", stop, METH_NOARGS, "Ends it; nanoseconds that telling took."},
+    {"_fall_stop", stop, METH_NOARGS, "Ends it; nanoseconds that telling took, and how many calls other threads made."},
     {"_fall_keys", keys, METH_NOARGS, "Names of the dispatch keys by bit."},
     {"_fall_fixed_cost", fixed_cost, METH_VARARGS, "_fall_fixed_cost(a, b, n): ns of a + b through the dispatcher, and of the kernel."},
     {NULL}};
 
-int em_py_fall_init(PyObject *module) { return PyModule_AddFunctions(module, functions); }
+int em_py_fall_init(PyObject *module) {
+  static bool watched;
+  if (!watched && pthread_atfork(NULL, NULL, in_child) == 0) watched = true;
+  return PyModule_AddFunctions(module, functions);
+}

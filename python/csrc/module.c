@@ -1,7 +1,7 @@
 // module.c: ember._C: brings the pieces of the bridge up, in the order in which they need each other.
 #include "bridge.h"
 #include "backend/cpu/lib_path.h"
-#include "dispatch/log.h"
+#include "core/environment.h"
 #include "ops/attention.h"
 
 static PyObject *get_num_threads(PyObject *Py_UNUSED(m), PyObject *Py_UNUSED(none)) {
@@ -120,8 +120,7 @@ PyMODINIT_FUNC PyInit__C(void) {
       return NULL;
     }
   if (em_py_number_init() < 0 || PyModule_AddStringConstant(m, "_ember_version", EM_VERSION) < 0) Py_CLEAR(m);
-  // Last: its layers see every operator, so all must be registered, and the import itself is not worth telling about.
-  em_status st = em_log_from_environment();
+  em_status st = em_environment_check();
   if (m != NULL && st != EM_OK) {
     (void)em_py_raise(st);
     Py_CLEAR(m);

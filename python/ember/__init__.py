@@ -1,7 +1,6 @@
 """Ember: PyTorch's machine, written in C. `import ember as torch` and programs run as they are."""
 
 import importlib as _importlib
-import os as _os
 import sys as _sys
 
 from . import _C
@@ -11,10 +10,6 @@ from .version import __version__
 # Where PyPI's math libraries lie; they are opened at first use (EMBER_LOG=libs tells).
 for _name in [p for p in _sys.path if p.endswith(("site-packages", "dist-packages"))] + [_sys.prefix + "/lib"]:
     _C._add_library_folder(_name)
-
-if any(_name.startswith("EMBER_") for _name in _os.environ):
-    from . import _env
-    _env.check()
 
 # Names that `import *` leaves out, and functions of the operator table.
 _functions = {name: getattr(_C._VariableFunctions, name) for name in dir(_C._VariableFunctions)

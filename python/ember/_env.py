@@ -1,8 +1,5 @@
-"""The variables of the environment that Ember knows: the one list, which docs/lights.md shows and a test compares with the sources."""
-
-import difflib
-import os
-import warnings
+"""The variables of the environment that Ember knows, and what they do. src/core/environment.c warns of others when it is loaded; a test
+compares the two lists, docs/lights.md and the sources."""
 
 VARIABLES = {  # name: (what it may be, what it does)
     "EMBER_LOG": ("dispatch, ops, kernels, libs; several with commas", "what is told on stderr while it runs"),
@@ -22,13 +19,3 @@ TOOLS = {  # read by the build, tests and benchmarks of a checkout
     "EMBER_TEST_MODULE": ("a module", "what the operator tests import as torch"),
     "EMBER_UPDATE_GOLDEN": ("1", "tests write their golden files anew"),
 }
-
-
-def check():
-    """Warns of each EMBER_ variable that means nothing here, with the known one that looks most like it."""
-    known = [*VARIABLES, *TOOLS]
-    for name in sorted(os.environ):
-        if name.startswith("EMBER_") and name not in VARIABLES and name not in TOOLS:
-            near = difflib.get_close_matches(name[6:], [word[6:] for word in known], 1, 0.6)
-            warnings.warn(f"{name} is set, but Ember knows no such variable" + (f" (did you mean EMBER_{near[0]}?)" if near else
-                          f" (known: {', '.join(VARIABLES)})"), stacklevel=3)

@@ -7,8 +7,15 @@ import platform
 import sys
 
 import ember
-from ember import _C
+from ember import _C, _env
 from ember.utils import cpp_extension
+
+
+def _why_isa(used):
+    asked = os.environ.get("EMBER_ISA")
+    if not asked:
+        return "the best that this processor has"
+    return "EMBER_ISA asks for it" if asked == used else f"EMBER_ISA={asked} is unknown, or more than this processor has"
 
 
 def collect():
@@ -16,7 +23,10 @@ def collect():
     build = _C._build_info()
     place = os.path.dirname(_C.__file__)
     libember = cpp_extension.library_in_use()
-    variables = {name: value for name, value in sorted(os.environ.items()) if name.startswith("EMBER_")}
+    variables = {
+        name: value if name in _env.VARIABLES or name in _env.TOOLS else f"{value} (Ember knows no such variable)"
+        for name, value in sorted(os.environ.items()) if name.startswith("EMBER_")
+    }
     libraries = _C._library_info()
     for name, variable in (("OpenBLAS", "EMBER_OPENBLAS"), ("oneDNN", "EMBER_ONEDNN")):
         if libraries[name] is None:
@@ -38,6 +48,7 @@ def collect():
         "processor": {
             "machine": platform.machine(),
             "instruction set in use": build["isa"],
+            "chosen since": _why_isa(build["isa"]),
             "threads": ember.get_num_threads(),
             "cpus of this process": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         },
@@ -46,7 +57,7 @@ def collect():
             "cache limit": f"{os.environ.get('EMBER_CACHE_LIMIT_MB', '1024')} MB",
             "held now": f"{ember.memory.memory_allocated():,} B",
         },
-        "environment": variables or {"EMBER_*": "none set"},
+        "environment": variables or {"EMBER_*": f"none set (there are {', '.join(_env.VARIABLES)})"},
     }
 
 

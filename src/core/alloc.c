@@ -90,7 +90,8 @@ static void start(void) {
   const char *mode = getenv("EMBER_ALLOC"), *limit = getenv("EMBER_CACHE_LIMIT_MB");
   plain = SANITIZED || under_valgrind() || (mode != NULL && strcmp(mode, "plain") == 0);
   bypass = plain;
-  if (limit != NULL) depot.cache_limit = (size_t)strtoull(limit, NULL, 10) << 20;
+  if (limit != NULL && *limit != 0 && limit[strspn(limit, "0123456789")] == 0)
+    depot.cache_limit = (size_t)strtoull(limit, NULL, 10) << 20;
   (void)pthread_key_create(&thread_key, thread_end);
   (void)pthread_atfork(fork_prepare, fork_done, fork_done);
 }

@@ -1,6 +1,8 @@
 // copy.c: whole-tensor copy and fill. Broadcasting, layout and threads are the iterator's, dtypes the cast loops'.
 #include "iterator.h"
+#include "note.h"
 #include "threads.h"
+#include <stdio.h>
 #include <string.h>
 
 #define COPY_GRAIN 32768
@@ -118,6 +120,27 @@ static bool is_transposed(const em_iter *it) {
          s[1] == (int64_t)em_dtype_size(it->op[1].dtype) && s[0] > s[1];
 }
 
+static __attribute__((cold)) void note_copy(const em_iter *it, const cast_walk *c, bool transposed) {
+  const em_iter_operand *d = &it->op[0], *s = &it->op[1];
+  const char *from = em_dtype_name(s->dtype), *to = em_dtype_name(d->dtype);
+  char what[96];
+  if (c->item != 0) snprintf(what, sizeof what, "%s", to);
+  else snprintf(what, sizeof what, "%s cast to %s", from, to);
+  if (transposed) {
+    em_note_write("copy: %lld x %lld %s in squares, %s (row by row refused: source and destination lie across each other)",
+                  (long long)it->sizes[1], (long long)it->sizes[0], what,
+                  c->item != 0 ? "turned in cache" : "32 a side, since a cast cannot be turned");
+    return;
+  }
+  const bool dense = c->item != 0 && d->strides[0] == c->item && s->strides[0] == c->item;
+  const bool alike = it->ndim == 1 || s->strides[0] == (int64_t)em_dtype_size(s->dtype);
+  const char *why = alike ? "neither lies across the other" : it->ndim > 2 ? "more than two dims" : it->numel < 4096 ? "fewer than 4096 "
+      "elements"
+                                                                                               : "rows are not dense";
+  em_note_write("copy: %s, runs of %lld by %s (squares refused: %s)", what, (long long)it->sizes[0],
+                dense ? "memmove" : c->item != 0 ? "the strided loop" : "the cast loop", why);
+}
+
 em_status em_copy_into(em_tensor *dst, em_tensor *src) {
   em_iter it;
   em_status st = EM_OK;
@@ -130,7 +153,9 @@ em_status em_copy_into(em_tensor *dst, em_tensor *src) {
   if (dst->device.type == EM_DEVICE_META || it.numel == 0) return em_iter_finish(&it, none);
   cast_walk c = {em_priv_casts[dst->dtype][src->dtype],
                  dst->dtype == src->dtype ? (int64_t)em_dtype_size(dst->dtype) : 0};
-  if (is_transposed(&it)) {
+  const bool transposed = is_transposed(&it);
+  if (EM_UNLIKELY(em_priv_notes_wanted)) note_copy(&it, &c, transposed);
+  if (transposed) {
     const em_iter_operand *d = &it.op[0], *s = &it.op[1];
     block_walk b = {
         c, d->data, s->data, it.sizes[0], it.sizes[1], d->strides[0], d->strides[1], s->strides[0], s->strides[1]};
@@ -170,6 +195,11 @@ em_status em_fill(em_tensor *dst, em_scalar value) {
   em_iter_add_output(&it, dst, EM_DTYPE_NONE);
   EM_PASS(em_iter_build(&it, EM_PROMO_NONE));
   if (dst->device.type == EM_DEVICE_META) return EM_OK;
+  if (it.numel > 0)
+    EM_NOTE("fill: %lld %s elements by %s", (long long)it.numel, em_dtype_name(dst->dtype),
+            !f.zero ? "the cast loop (memset refused: the value is not all zero bits)"
+            : it.op[0].strides[0] == f.item ? "memset (the cast loop refused: all bits are zero)"
+                                            : "the cast loop (memset refused: elements lie apart)");
   return em_iter_for_each(&it, fill_run, &f, COPY_GRAIN);
 }
 

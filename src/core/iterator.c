@@ -2,6 +2,7 @@
 // is raised first and which strides a new output gets:
 //   overlap of given outputs -> broadcast shape -> dtypes -> devices -> dimension order -> outputs -> coalescing.
 #include "iterator.h"
+#include "note.h"
 #include "threads.h"
 #include <string.h>
 
@@ -482,6 +483,7 @@ static em_status walk_range(void *context, int64_t begin, int64_t end) {
 em_status em_iter_for_each(em_iter *it, em_iter_loop fn, void *context, int64_t grain) {
   if (it->numel == 0) return EM_OK;
   walk w = {it, fn, context};
+  if (EM_UNLIKELY(em_priv_notes_wanted) && it->numel <= grain) em_note_threads(1, it->numel, grain);
   void *token = em_priv_begin_long(it->numel >= EM_LONG_NUMEL);
   em_status st = it->numel <= grain ? walk_range(&w, 0, it->numel) : em_threads_for(it->numel, grain, walk_range, &w);
   em_priv_end_long(token);

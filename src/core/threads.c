@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include "note.h"
 #include "tls.h"
 
 // libgomp's stable entry points, found at the first parallel region: the same pool for gcc, clang and oneDNN, and neither
@@ -49,8 +50,10 @@ __attribute__((constructor)) static void watch_forks(void) { (void)pthread_atfor
 static int default_threads(void) {
   const char *texts[] = {getenv("EMBER_NUM_THREADS"), getenv("OMP_NUM_THREADS")};
   for (int i = 0; i < 2; i++) {
-    int n = texts[i] == NULL ? 0 : atoi(texts[i]);
-    if (n > 0) return n > 1024 ? 1024 : n;
+    char *end = NULL;
+    long n = texts[i] == NULL ? 0 : strtol(texts[i], &end, 10);
+    if (i == 0 && n > 0 && *end != 0) n = 0;  // environment.c said so; OMP_NUM_THREADS may be a list
+    if (n > 0) return n > 1024 ? 1024 : (int)n;
   }
   cpu_set_t set;
   int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
@@ -109,6 +112,7 @@ em_status em_threads_for(int64_t n, int64_t grain, em_range_fn body, void *conte
   if (grain < 1) grain = 1;
   int64_t chunks = (n + grain - 1) / grain;
   int workers = chunks < em_threads_get() ? (int)chunks : em_threads_get();
+  if (EM_UNLIKELY(em_priv_notes_wanted)) em_note_threads(workers, n, grain);
   if (workers <= 1 || in_region) return body(context, 0, n);
   pthread_once(&pool_once, pool_open);
   if (gomp_parallel == NULL) return body(context, 0, n);

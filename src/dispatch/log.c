@@ -1,11 +1,9 @@
 // log.c: the lights of the dispatcher. Two boxed fallbacks that see every operator:
 //   EMBER_LOG=dispatch  at the Tracer key, above all layers: for each call the layers that it will pass, the kernel at
 //                       the bottom, and the bytes of its results; printed when the call is over, so its parts come first
-//   EMBER_LOG=kernels   what kernels note about the way they chose: which library or loop, and why others were refused
+//   EMBER_LOG=kernels   what kernels note about the way they chose: which library or loop, and why others were refused (core/note.h)
 //   EMBER_LOG=ops       at the Capture key, below autograd: the operators as a backend sees them, gradients included
 // Lines go to stderr, one a call, indented by depth (a composite's parts stand above it).
-#include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,40 +83,9 @@ static em_status trace_ops(const em_operator *op, uint64_t ks, void *context, co
   return em_redispatch_boxed(op, ks & EM_KEYS_BELOW(EM_KEY_Capture), args, rets);
 }
 
-// ---------------------------------------------------------------- notes
-bool em_priv_notes_wanted;
-static struct { char *text; size_t size; pthread_t owner; bool to_stderr; } notes;
-
-void em_log_notes_into(char *buffer, size_t size) {
-  notes.text = buffer;
-  notes.size = size;
-  notes.owner = pthread_self();
-  if (buffer != NULL) buffer[0] = 0;
-  em_priv_notes_wanted = buffer != NULL || notes.to_stderr;
-}
-void em_log_note(const char *format, ...) {
-  if (notes.to_stderr) {
-    char line[512];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    fprintf(stderr, "[kernels] %s\n", line);
-  }
-  if (notes.text == NULL || !pthread_equal(notes.owner, pthread_self())) return;
-  size_t at = strlen(notes.text);
-  if (at + 2 >= notes.size) return;
-  if (at > 0) notes.text[at++] = '\n';
-  va_list args;
-  va_start(args, format);
-  vsnprintf(notes.text + at, notes.size - at, format, args);
-  va_end(args);
-}
-
 em_status em_log_enable(const char *what, bool on) {
   if (strcmp(what, "kernels") == 0) {
-    notes.to_stderr = on;
-    em_priv_notes_wanted = on || notes.text != NULL;
+    em_note_to_stderr(on);
     return EM_OK;
   }
   int key = strcmp(what, "dispatch") == 0 ? EM_KEY_Tracer : strcmp(what, "ops") == 0 ? EM_KEY_Capture : -1;
@@ -136,7 +103,7 @@ em_status em_log_from_environment(void) {
   snprintf(copy, sizeof copy, "%s", text);
   for (char *w = strtok_r(copy, ",", &save); w != NULL; w = strtok_r(NULL, ",", &save)) {
     if (strcmp(w, "libs") == 0) continue;  // read where libraries are opened
-    if (em_log_enable(w, true) != EM_OK) EM_PASS(em_warn("%s", em_error_message()));
+    if (strcmp(w, "kernels") == 0 || strcmp(w, "dispatch") == 0 || strcmp(w, "ops") == 0) EM_PASS(em_log_enable(w, true));
   }
   return EM_OK;
 }

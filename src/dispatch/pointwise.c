@@ -8,8 +8,8 @@
 #include "gen_ops.h"
 #include "view_entry.h"
 #include "../core/threads.h"
+#include <stdio.h>
 #include <string.h>
-#include "log.h"
 
 const uint8_t em_priv_cd_dtype[EM_CD_COUNT] = {EM_F32, EM_F64, EM_I64, EM_C64, EM_C128, EM_BOOL, EM_I32};
 
@@ -249,20 +249,43 @@ static bool lies_across(const pw_run *r, const em_iter *it, across_run *a) {
   return a->turned != 0 && (r->d->bcast >> bcast & 1);
 }
 
-// Why em_pw_fast1, em_pw_fast2 and their kin declined.
-static __attribute__((cold)) void note_plan(const em_pw_desc *d, const em_iter *it, em_tensor *const *in) {
-  const char *why = "the short path is not for this form";
+// For the lights: which path, and why not the others.
+void em_pw_note_short(const em_pw_desc *d, const em_tensor *like, const char *b, uint32_t bcast) {
+  (void)d;
+  em_note_write("short path: one run of %lld %s elements through the %s loop%s (planning refused: %s; threads refused: %d elements or "
+                "fewer)", (long long)like->numel, em_dtype_name(like->dtype), em_priv_note_isa,
+                bcast != 0 ? ", one number beside them" : "", b == NULL ? "one contiguous operand" : "same dtype, contiguous",
+                EM_PW_GRAIN);
+}
+static const char *why_not_short(const em_pw_desc *d, const em_iter *it, em_tensor *const *in) {
+  if (it->numel > EM_PW_GRAIN) return "many elements, worth threads";
   for (int i = 0; i < d->nin; i++) {
     if (in[i] == NULL) continue;
-    if (!(in[i]->flags & EM_T_CONTIGUOUS)) why = "an operand is not contiguous";
-    else if (in[i]->dtype != it->common && !(d->mask >> i & 1)) why = "operands are cast to a common dtype";
-    else if (in[i]->numel != it->numel) why = "an operand is broadcast";
-    else continue;
-    break;
+    if (!(in[i]->flags & EM_T_CONTIGUOUS)) return "an operand is not contiguous";
+    if (in[i]->dtype != it->common && !(d->mask >> i & 1)) return "operands are cast to a common dtype";
+    if (in[i]->numel != it->numel) return "an operand is broadcast";
   }
-  if (it->numel > EM_PW_GRAIN) why = "many elements: worth threads";
-  em_log_note("iterator: %lld elements in %s, pieces of %d for up to %d threads (short path refused: %s)", (long long)it->numel,
-              em_dtype_name(it->common), EM_PW_GRAIN, em_threads_get(), why);
+  if (it->common != EM_DTYPE_NONE && em_pw_direct(d, it->common) == NULL) return "no loop takes this dtype as it is";
+  return it->op[0].allocated ? "it is for one or two operands" : "it is for results that it makes, or operands that it writes over";
+}
+static __attribute__((cold)) void note_plan(const pw_run *r, const em_iter *it, em_tensor *const *in, bool across) {
+  int whole = 0, single = 0, tiled = 0;
+  for (int i = 0; i < r->nops; i++) {
+    const bool same = r->op[i].storage == r->op[i].loop;
+    if (same && it->op[i].strides[0] == r->op[i].item) whole++;
+    else if (i >= r->d->nout && it->op[i].strides[0] == 0 && it->sizes[0] > 1) single++;
+    else if (!same || it->sizes[0] > 1) tiled++;
+    else whole++;
+  }
+  char how[160] = "";
+  if (whole > 0) snprintf(how, sizeof how, ", %d as they lie", whole);
+  if (single > 0) snprintf(how + strlen(how), sizeof how - strlen(how), ", %d as one value", single);
+  if (tiled > 0)
+    snprintf(how + strlen(how), sizeof how - strlen(how), ", %d %s", tiled,
+             across ? "turned in squares (element by element refused: it lies across the others)" : "through tiles (cast or strided)");
+  em_note_write("iterator: %lld %s elements in runs of %lld through the %s %s loop; operands: %s (short path refused: %s)",
+                (long long)it->numel, em_dtype_name(it->common), (long long)it->sizes[0], em_priv_note_isa,
+                em_dtype_name(r->op[r->nops - 1].loop), how + 2, why_not_short(r->d, it, in));
 }
 
 em_status em_pw_run(const em_pw_desc *d, uint32_t iter_flags, em_tensor *const *in, const em_scalar *attr,
@@ -278,7 +301,6 @@ em_status em_pw_run(const em_pw_desc *d, uint32_t iter_flags, em_tensor *const *
   for (int i = 0; i < d->nattr; i++)
     if (d->promote_attr >> i & 1) em_iter_add_scalar(&it, attr[i]);
   EM_PASS(em_iter_build(&it, (em_promotion)d->promotion));
-  if (EM_UNLIKELY(em_priv_notes_wanted)) note_plan(d, &it, in);
   int slot = d->slot[it.common];
   if (slot == EM_CD_NONE)
     EM_FAIL(EM_ERR_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", d->kernel_name, em_dtype_scalar_name(it.common));
@@ -291,7 +313,9 @@ em_status em_pw_run(const em_pw_desc *d, uint32_t iter_flags, em_tensor *const *
     plan_operands(&r, &it, slot);
     EM_TRY(em_pw_attrs(d, slot, it.common, attr, r.attr.bytes));
     across_run a = {.r = &r, .it = &it};
-    if (lies_across(&r, &it, &a)) {
+    const bool across = lies_across(&r, &it, &a);
+    if (EM_UNLIKELY(em_priv_notes_wanted)) note_plan(&r, &it, in, across);
+    if (across) {
       const int64_t each = BAND * it.sizes[0];
       void *token = em_priv_begin_long(it.numel >= EM_LONG_NUMEL);
       st = em_threads_for(it.numel / (it.sizes[0] * it.sizes[1]) * a.bands, EM_PW_GRAIN / each + 1, across_bands, &a);

@@ -2,6 +2,7 @@
 // the descriptors; this is everything they share.
 #ifndef EMBER_DISPATCH_POINTWISE_H
 #define EMBER_DISPATCH_POINTWISE_H
+#include "../core/note.h"
 #include "plan.h"
 
 #define EM_PW_MAX_IN 5
@@ -81,6 +82,9 @@ static inline bool em_pw_fast_attrs(const em_pw_desc *d, int dtype, const em_sca
   return true;
 }
 
+// For the lights: the short path was taken.
+EM_PRIV void em_pw_note_short(const em_pw_desc *d, const em_tensor *like, const char *b, uint32_t bcast) __attribute__((cold));
+
 static inline em_status em_pw_flat(const em_pw_desc *d, em_pw_loop loop, em_tensor *like, const char *a, const char *b,
                                    uint32_t bcast, const void *attr, em_tensor **out) {
   em_tensor *t;
@@ -90,6 +94,7 @@ static inline em_status em_pw_flat(const em_pw_desc *d, em_pw_loop loop, em_tens
     em_tensor_release(t);
     return em_pw_division_by_zero();
   }
+  if (EM_UNLIKELY(em_priv_notes_wanted)) em_pw_note_short(d, like, b, bcast);
   *out = t;
   return EM_OK;
 }
@@ -135,6 +140,7 @@ static inline bool em_pw_inplace(const em_pw_desc *d, em_tensor *a, const char *
   if (EM_UNLIKELY(loop == NULL) || !em_pw_fast_attrs(d, a->dtype, attr, &buf, st)) return false;
   char *data[3] = {em_tensor_data(a), em_tensor_data(a), (char *)b};
   if (EM_LIKELY(*st == EM_OK) && EM_UNLIKELY(loop(data, 0, a->numel, buf.bytes) != 0)) *st = em_pw_division_by_zero();
+  if (EM_UNLIKELY(em_priv_notes_wanted)) em_pw_note_short(d, a, b, 0);
   return true;
 }
 

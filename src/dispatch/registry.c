@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include "../core/alloc.h"
+#include "../core/environment.h"
 #include "boxing.h"
+#include "log.h"
 
 typedef struct em_op_extra {
   em_slot generated[EM_NUM_KEYS];  // what slots[] held before the host came
@@ -63,6 +65,9 @@ void em_priv_register_table(em_operator **ops, size_t n) {
     registry.ops[registry.n] = ops[i];
     index_put(registry.n++);
   }
+  // Called once, at load. The log's layers see every operator, so all must be there; who mistyped a variable learns it here, too.
+  if (!em_environment_host_checks()) (void)em_environment_check();
+  (void)em_log_from_environment();
 }
 em_operator *em_operator_find(const char *ns, const char *name, const char *overload) {
   if (registry.index_size == 0 || ns == NULL || name == NULL || overload == NULL) return NULL;

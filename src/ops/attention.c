@@ -1,6 +1,7 @@
 // attention.c: scaled dot product attention: its checks, the choice between the fused kernel and operators, and the latter.
 #include "attention.h"
 #include <math.h>
+#include "../core/note.h"
 #include "copy.h"
 #include "gen_ops.h"
 
@@ -54,14 +55,20 @@ static bool mask_fits(const em_tensor *mask, const em_tensor *q, const em_tensor
     if (mask->sizes[d] != 1 && mask->sizes[d] != want[4 - mask->ndim + d]) return false;
   return true;
 }
-static bool flash_fits(const em_tensor *q, const em_tensor *k, const em_tensor *v, const em_tensor *mask, double dropout_p, bool gqa) {
-  if (q->device.type != EM_DEVICE_CPU || !em_dtype_is_float(q->dtype) || dropout_p > 0) return false;
-  if (q->ndim != 4 || k->ndim != 4 || v->ndim != 4) return false;
-  if (q->sizes[0] != k->sizes[0] || q->sizes[0] != v->sizes[0] || k->sizes[1] != v->sizes[1] || k->sizes[2] != v->sizes[2]) return false;
-  if (gqa ? k->sizes[1] == 0 || q->sizes[1] % k->sizes[1] != 0 : q->sizes[1] != k->sizes[1]) return false;
-  if (q->sizes[3] != k->sizes[3] || q->sizes[3] != v->sizes[3]) return false;
-  if (q->numel == 0 || k->numel == 0 || q->strides[3] != 1 || k->strides[3] != 1 || v->strides[3] != 1) return false;
-  return mask_fits(mask, q, k) && !(grad_mode() && wants_grad(mask));
+// Why the fused kernel cannot be taken; NULL: it can.
+static const char *why_no_flash(const em_tensor *q, const em_tensor *k, const em_tensor *v, const em_tensor *mask, double dropout_p,
+                                bool gqa) {
+  if (q->device.type != EM_DEVICE_CPU || !em_dtype_is_float(q->dtype)) return "not floating point on the CPU";
+  if (dropout_p > 0) return "it has no dropout";
+  if (q->ndim != 4 || k->ndim != 4 || v->ndim != 4) return "not 4 dims";
+  if (q->sizes[0] != k->sizes[0] || q->sizes[0] != v->sizes[0]) return "batches that are broadcast";
+  if (k->sizes[1] != v->sizes[1] || k->sizes[2] != v->sizes[2]) return "keys and values differ in size";
+  if (gqa ? k->sizes[1] == 0 || q->sizes[1] % k->sizes[1] != 0 : q->sizes[1] != k->sizes[1]) return "heads that do not fit each other";
+  if (q->sizes[3] != k->sizes[3] || q->sizes[3] != v->sizes[3]) return "head sizes differ";
+  if (q->numel == 0 || k->numel == 0) return "nothing to attend to";
+  if (q->strides[3] != 1 || k->strides[3] != 1 || v->strides[3] != 1) return "rows that are not dense";
+  if (!mask_fits(mask, q, k)) return "a mask of another shape";
+  return grad_mode() && wants_grad(mask) ? "the mask wants a gradient" : NULL;
 }
 em_status c_fused_sdp_choice(em_tensor *query, em_tensor *key, em_tensor *value, em_tensor *attn_mask, double dropout_p, bool is_causal,
                              em_opt_double scale, bool enable_gqa, int64_t *out) {
@@ -69,10 +76,16 @@ em_status c_fused_sdp_choice(em_tensor *query, em_tensor *key, em_tensor *value,
   (void)scale;
   EM_PASS(validate(query, key, value, attn_mask));
   const int may = enabled;
-  *out = 1;
-  if ((may & EM_SDP_FLASH) && flash_fits(query, key, value, attn_mask, dropout_p, enable_gqa)) return EM_OK;
-  *out = 0;
-  if (may & EM_SDP_MATH) return EM_OK;
+  const char *why = may & EM_SDP_FLASH ? why_no_flash(query, key, value, attn_mask, dropout_p, enable_gqa) : "switched off";
+  *out = why == NULL;
+  if (why == NULL) {
+    EM_NOTE("fused attention: scores live a block at a time (operators refused: they would write queries x keys scores)");
+    return EM_OK;
+  }
+  if (may & EM_SDP_MATH) {
+    EM_NOTE("attention of operators: products, softmax, product (the fused kernel refused: %s)", why);
+    return EM_OK;
+  }
   return em_fail(
       EM_ERR_RUNTIME, "%s",
       may & EM_SDP_FLASH

@@ -1,6 +1,7 @@
 // random.c: random operators over the streams of src/core/rng.h. Elements are drawn in memory order of dense tensors
 // and in iteration order of others, one generator never split over threads: so a seed gives PyTorch's numbers.
 #include <math.h>
+#include "../core/note.h"
 #include "../core/rng.h"
 #include "../dispatch/random_fill.h"
 #include "copy.h"
@@ -25,6 +26,9 @@ static em_status each_run(em_tensor *self, run_fn fn, void *context) {
   em_iter_add_output(it, self, self->dtype);
   em_status st = em_iter_build(it, EM_PROMO_NONE);
   runner r = {fn, context};
+  if (st == EM_OK)
+    EM_NOTE("random fill: %lld %s elements in runs of %lld, %s", (long long)it->numel, em_dtype_name(self->dtype), (long long)it->sizes[0],
+            it->op[0].strides[0] == (int64_t)em_tensor_itemsize(self) ? "side by side" : "apart (runs side by side refused: strided)");
   if (st == EM_OK) st = em_iter_for_each(it, run_one, &r, INT64_MAX);
   em_iter_abandon(it);
   em_free(it, sizeof *it);
@@ -111,7 +115,15 @@ em_status n_normal_(uint64_t ks, em_tensor *self, double mean, double std, em_ge
   if (self->device.type == EM_DEVICE_META || self->numel == 0) return EM_OK;
   em_generator *g = generator_of(generator);
   if (g == NULL) return EM_NOMEM(sizeof *g);
-  if (self->numel < 16 || !em_tensor_is_contiguous(self)) return fill_all(self, g, NORMAL_SERIAL, mean, std);
+  if (self->numel < 16 || !em_tensor_is_contiguous(self)) {
+    EM_NOTE("serial normals: %lld, one pair of draws after another in double; on 1 thread (blocks of 16 refused: %s)",
+            (long long)self->numel,
+            self->numel < 16 ? "fewer than 16 elements" : "not contiguous");
+    return fill_all(self, g, NORMAL_SERIAL, mean, std);
+  }
+  EM_NOTE("blocks of 16 normals: %lld elements, uniforms turned by Box-Muller; on 1 thread (pairs one after another refused: "
+          "contiguous, 16 or "
+          "more; threads refused: a generator's draws have one order)", (long long)self->numel);
   em_priv_fill_whole(g, self, EM_FILL_NORMAL, mean, std);
   return EM_OK;
 }

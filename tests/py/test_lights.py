@@ -158,12 +158,11 @@ class _Links(HTMLParser):
     def handle_starttag(self, tag, attributes):
         self.tags.append(tag)
         self.links += [value for name, value in attributes if name in ("src", "href")]
-        if tag not in ("meta", "br", "rect", "hr"):
+        if tag not in ("meta", "br", "hr"):
             self.open.append(tag)
 
     def handle_endtag(self, tag):
-        if tag != "rect":
-            assert self.open.pop() == tag
+        assert self.open.pop() == tag
 
 
 def test_the_page_is_one_file(tmp_path):
@@ -172,9 +171,11 @@ def test_the_page_is_one_file(tmp_path):
     text = path.read_text(encoding="utf-8")
     page = _Links()
     page.feed(text)
-    assert page.open == [] and page.links == [] and "script" not in page.tags and "url(" not in text
-    assert page.tags.count("details") == len(told.calls)
-    for words in ("The floors", "MulBackward0", "b = a * 2", "switched off in this thread (no_grad)"):
+    assert page.open == [] and "script" not in page.tags and "url(" not in text
+    assert page.links and all(link.startswith("#c") and f'id="{link[1:]}"' in text for link in page.links)
+    assert page.tags.count("details") == len(told.calls) + 1  # and how to read it
+    for words in ("The floors", "Look here first", "How to read this page", "MulBackward0", "b = a * 2",
+                  "switched off in this thread (no_grad)"):
         assert words in text
     assert told._repr_html_().startswith("<iframe")
 
@@ -183,32 +184,183 @@ def browser():
     return next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
 
 
+def chromium(folder, width, height, *more):
+    command = [browser(), "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--window-size={width},{height}"]
+    done = subprocess.run(
+        [*command, f"--user-data-dir={folder / 'profile'}", *more], check=True, timeout=120, capture_output=True, text=True
+    )
+    return done.stdout
+
+
+_MEASURE = """<script>
+for (const d of document.querySelectorAll("details")) d.open = true;
+const wide = [...document.querySelectorAll("main *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".strip"));
+document.title = `${innerWidth} ${document.documentElement.scrollWidth} ${wide.map(e => e.className || e.tagName)}`;
+</script>"""
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(browser() is None, reason="no Chromium on this machine (apt install chromium)")
 def test_a_browser_draws_the_page(tmp_path):
-    model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
-    x = ember.randn(8, 16)
-    ember.fall(lambda: model(x).sum().backward(), html=tmp_path / "fall.html")
-    command = [
-        browser(),
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--window-size=1360,1500",
-        f"--user-data-dir={tmp_path / 'profile'}",
-    ]
-    subprocess.run(
-        [*command, f"--screenshot={tmp_path / 'fall.png'}", f"file://{tmp_path / 'fall.html'}"],
-        check=True,
-        timeout=120,
-        capture_output=True,
-    )
-    drawn = (tmp_path / "fall.png").read_bytes()
-    assert drawn[:4] == b"\x89PNG" and len(drawn) > 60_000, "the page is empty"  # an empty one takes 9 KB
-    said = subprocess.run(
-        [*command, "--dump-dom", f"file://{tmp_path / 'fall.html'}"], check=True, timeout=120, capture_output=True, text=True
-    )
-    assert "AddmmBackward0" in said.stdout and said.stdout.count("<details>") >= 10
+    model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(36, 4))
+    x = ember.randn(8, 1, 8, 8)
+    told = ember.fall(lambda: model(x).sum().backward(), html=tmp_path / "fall.html")
+    drawn = {}
+    for name, more in (("light", ()), ("dark", ("--blink-settings=preferredColorScheme=0",))):
+        chromium(tmp_path, 1360, 1500, *more, f"--screenshot={tmp_path / name}.png", f"file://{tmp_path / 'fall.html'}")
+        drawn[name] = (tmp_path / f"{name}.png").read_bytes()
+        assert drawn[name][:4] == b"\x89PNG" and len(drawn[name]) > 60_000, "the page is empty"  # an empty one takes 9 KB
+    assert drawn["light"] != drawn["dark"]
+    said = chromium(tmp_path, 1360, 1500, "--dump-dom", f"file://{tmp_path / 'fall.html'}")
+    assert "AddmmBackward0" in said and said.count("<details") == len(told.calls) + 1
+    (tmp_path / "measure.html").write_text(told.html().replace("</body>", _MEASURE + "</body>"), encoding="utf-8")
+    for width in (1360, 800, 500):  # with everything open, nothing sticks out; Chromium has no narrower window
+        title = re.search(r"<title>(.*?)</title>", chromium(tmp_path, width, 900, "--dump-dom", f"file://{tmp_path / 'measure.html'}"))[1]
+        inner, scroll, *wide = title.split(" ", 2)
+        assert int(scroll) <= int(inner) <= 1360 and wide in ([], [""]), (width, title)
+
+
+# ---------------------------------------------------------------- whatever is watched
+def test_an_exception_carries_what_was_seen(tmp_path):
+    a = ember.ones(2)
+
+    def fails():
+        a + a
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine") as caught:
+        ember.fall(fails, html=tmp_path / "fall.html")
+    told = caught.value.fall
+    assert [call.op for call in told.calls] == ["aten::add.Tensor"] and told.error == "KeyError: 'mine'"
+    assert "it raised KeyError" in str(told) and "It raised KeyError: &#x27;mine&#x27;" in (tmp_path / "fall.html").read_text()
+    assert len(ember.fall(lambda: a + a).calls) == 1
+
+
+def test_a_failed_fall_inside_of_a_fall_does_not_end_the_outer_one():
+    a = ember.ones(2)
+
+    def outer():
+        with pytest.raises(RuntimeError, match="a recording is running"):
+            ember.fall(lambda: a + a)
+        return a * 2
+
+    assert [call.op for call in ember.fall(outer).calls] == ["aten::mul.Tensor"]
+
+
+def test_functions_of_ones_own_and_operators_of_ones_own():
+    class Square(ember.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            return 2 * x * grad
+
+    x = ember.ones(3, requires_grad=True)
+    told = ember.fall(lambda: Square.apply(x).sum().backward())
+    assert x.grad.tolist() == [2, 2, 2]
+    assert [call.engine for call in told.top if call.engine] and any("Square" in (call.engine or "") for call in told.top)
+
+    library = ember.library.Library("test_lights", "DEF")
+    library.define("three(Tensor x) -> Tensor")
+    library.impl("three", lambda x: x * 3, "CPU")
+    told = ember.fall(lambda: ember.ops.test_lights.three(ember.ones(2)))
+    assert told.result.tolist() == [3, 3]
+    (three,) = [call for call in told.top if call.op == "test_lights::three"]
+    assert [part.op for part in three.parts] == ["aten::mul.Tensor"] and told.html()
+
+
+def test_many_calls_are_counted_whole_and_told_once():
+    def loop():
+        t = ember.zeros(3)
+        for _ in range(12_000):
+            t = t + 1
+        return t
+
+    told = ember.fall(loop)
+    assert told.result.tolist() == [12_000] * 3
+    assert told.count == told.top_count == 12_001 and len(told.calls) == 10_000 and told.dropped == 2_001
+    assert told.made == pytest.approx(10_000 * 12)  # of those that were kept
+    assert told.time == pytest.approx(told.python + told.layers + told.kernel)
+    assert sum(call.total for call in told.calls) < told.layers + told.kernel  # the rest's time is in the totals
+    text, page = str(told), told.html()
+    assert "for 9,999 calls" in text and len(text) < 3_000
+    assert "9,999 times, " in page and len(page) < 250_000 and page.count('<details class="call"') == 2
+    assert "2,001 more calls" in text and "2,001 more calls" in page
+
+
+def test_calls_of_other_threads_are_counted_and_not_told():
+    import threading
+
+    a = ember.ones(4, 4)
+
+    def both():
+        other = threading.Thread(target=lambda: [a + a for _ in range(5)])
+        other.start()
+        other.join()
+        return a * a
+
+    told = ember.fall(both)
+    assert [call.op for call in told.calls] == ["aten::mul.Tensor"] and told.elsewhere == 5
+    assert "5 calls of other threads were not watched" in str(told) and "5 calls of other threads were not watched" in told.html()
+
+
+def test_workers_of_a_loader_are_not_watched():
+    from ember.utils.data import DataLoader, Dataset
+
+    class Rows(Dataset):
+        def __len__(self):
+            return 4
+
+        def __getitem__(self, i):
+            return ember.full((2,), float(i)) * 2
+
+    told = ember.fall(lambda: [batch.tolist() for batch in DataLoader(Rows(), 2, num_workers=2)])
+    assert told.result == [[[0, 0], [2, 2]], [[4, 4], [6, 6]]]
+    assert not calls(told, "aten::mul.Tensor") and told.html()
+
+
+@pytest.mark.parametrize("fn", [
+    lambda: None,
+    lambda: (ember.empty(0, 3) + 1, ember.empty(0).sum(), ember.empty(0, 3) @ ember.empty(3, 0)),
+    lambda: (ember.ones(3, dtype=ember.complex64) * 2j).abs().sum(),
+    lambda: ember.empty(3, 3, device="meta") @ ember.empty(3, 3, device="meta"),
+    lambda: ember.vmap(lambda t: t.sum())(ember.ones(3, 2)),
+    lambda: ember.func.grad(lambda t: (t**3).sum())(ember.ones(3)),
+    lambda: ember.compile(lambda t: t * 2 + 1)(ember.ones(3)),
+    lambda: ember.jit.trace(lambda t: t * 2, ember.ones(3))(ember.ones(3)),
+    lambda: ember.cat([ember.ones(n, 2).t() for n in range(1, 40)], 1),
+])  # fmt: skip
+def test_odd_things_are_told_and_drawn(fn):
+    told = ember.fall(fn)
+    page = _Links()
+    page.feed(told.html())
+    assert page.open == [] and str(told).startswith("the fall of ")
+    assert told.time == pytest.approx(told.python + sum(call.own for call in told.calls))
+
+
+def test_inplace_on_a_view_and_backward_alone_and_a_step():
+    a = ember.ones(3, 2)
+
+    def views():
+        b = a.clone()
+        b[1:].mul_(2)
+        return b
+
+    told = ember.fall(views)
+    (product,) = calls(told, "aten::mul_.Tensor") or calls(told, "aten::mul_.Scalar")
+    assert product.made == 0 and told.result.tolist() == [[1, 1], [2, 2], [2, 2]]
+
+    x = ember.ones(3, requires_grad=True)
+    loss = (x * x).sum()
+    told = ember.fall(loss.backward)
+    assert told.top and all(call.engine or call.op == "aten::ones_like" for call in told.top) and not told.nodes
+    optimizer = ember.optim.AdamW([x])
+    told = ember.fall(optimizer.step)
+    assert told.count and not told.nodes and "AdamW.step" in told.html()
 
 
 # ---------------------------------------------------------------- graph
@@ -220,7 +372,7 @@ def test_graph_counts_nodes_leaves_and_bytes():
     assert drawn.leaves == 1 and drawn.nodes[3].label == "w [4, 4]"
     assert drawn.nodes[1].saved_bytes == 2 * 4 * 4 and drawn.nodes[2].saved_bytes >= x.numel() * 4
     assert drawn.own_bytes == 2 * 4 * 4 + 2 * 4 * 4  # exp's result and x: the leaf's own bytes are not counted
-    assert repr(drawn).startswith("<ember.Graph: 4 nodes, 1 leaves, ")
+    assert repr(drawn).startswith("<ember.Graph: 4 nodes, 1 leaf, ")
 
 
 def test_graph_draws_every_node_below_its_user(tmp_path):
@@ -301,6 +453,9 @@ def test_info_says_what_there_is():
 
     facts = json.loads(run(["-m", "ember.info", "--json"], EMBER_ISA="baseline", EMBER_OPENBLAS="none").stdout)
     assert facts["processor"]["instruction set in use"] == "baseline"
+    assert facts["processor"]["chosen since"] == "EMBER_ISA asks for it"
+    assert "EMBER_OPENBLAS" in facts["environment"] and "(there are EMBER_LOG, " in done.stdout
+    assert "(Ember knows no such variable)" in run(["-m", "ember.info"], EMBER_QQQQ="1").stdout
     assert facts["libraries"]["OpenBLAS"] == "switched off by EMBER_OPENBLAS=none"
     assert run(["-m", "ember.info", "--help"]).stdout.startswith("usage: python -m ember.info")
 
@@ -310,15 +465,19 @@ def test_unknown_variables_warn_once_with_the_nearest():
     assert done.stderr.count("EMBER_OPENBLASS is set, but Ember knows no such variable (did you mean EMBER_OPENBLAS?)") == 1
     assert "known: EMBER_LOG, " in run(["-c", "import ember"], EMBER_QQQQ="1").stderr
     assert run(["-c", "import ember"], **dict.fromkeys(_env.TOOLS, "1"), EMBER_ISA="baseline").stderr == ""
+    # tests/c/test_environment.c has the rest: it is the library that tells, C programs too
 
 
-def test_every_variable_that_is_read_is_in_the_table():
+def test_every_variable_that_is_read_is_in_the_tables():
     read = set()
-    for pattern in ("src/**/*.c", "python/csrc/*.c"):
+    for pattern in ("src/**/*.[ch]", "python/csrc/*.c"):
         for path in glob.glob(os.path.join(ROOT, pattern), recursive=True):
             with open(path, encoding="utf-8") as file:
-                text = file.read()
-            read |= set(re.findall(r'getenv\("(EMBER_\w+)"\)', text)) | set(re.findall(r'= \{"\w+", "(EMBER_\w+)"', text))
+                words = set(re.findall(r'"(EMBER_[A-Z0-9_]+)"', file.read()))
+            if path.endswith(os.path.join("core", "environment.c")):
+                assert words == set(_env.VARIABLES) | set(_env.TOOLS)
+            else:
+                read |= words
     assert read == set(_env.VARIABLES)
     tools = set()
     for pattern in ("tests/**/*.py", "tools/*.py", "bench/*.py", "proofs/*.py"):

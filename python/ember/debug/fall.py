@@ -4,8 +4,10 @@ The recorder (python/csrc/fall_py.c) calls `_Recorder.tell` when a call of an op
 and taken out of every time; what the two layers of the recorder themselves cost is measured on a one-element `a + b`.
 """
 
+import contextlib
 import linecache
 import os
+import re
 import sys
 
 import ember
@@ -18,6 +20,7 @@ _OURS = _BIT["Tracer"] | _BIT["Capture"]  # the recorder's own
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _LINE_LIMIT = 10_000
 FLOORS = ("python", "layers", "kernel")
+_REFUSED = re.compile(r"(?:\(|; )([^();:\n]+) refused: ([^();\n]+)")
 _fixed = None
 
 
@@ -38,15 +41,15 @@ class Call:
 class Fall:
     """What `ember.fall` returns: prints as text, shows as a page in notebooks, `save(path)` writes the page."""
 
-    def __init__(self, name, calls, wall, overhead, fixed, result):
-        self.name, self.calls, self.wall, self.overhead, self.fixed, self.result = name, calls, wall, overhead, fixed, result
-        self.top = [c for c in calls if c.depth == 0]
-        self.layers = sum(c.layers for c in calls)
-        self.kernel = sum(c.kernel for c in calls)
-        spent = sum(c.total for c in self.top) + len(self.top) * fixed["bias_python"]
-        self.python = max(0.0, wall - overhead - spent)
-        self.nodes = [c.node for c in calls if c.node]
-        self.dropped = 0
+    def __init__(self, name, recorder, wall, overhead, result):
+        self.name, self.calls, self.wall, self.overhead, self.result = name, recorder.calls, wall, overhead, result
+        self.fixed, self.count, self.top_count = recorder.fixed, recorder.count, recorder.top_count
+        self.dropped = self.count - len(self.calls)  # of many calls only the first are kept; totals are of all
+        self.top = [c for c in self.calls if c.depth == 0]
+        self.layers, self.kernel, self.made = recorder.layers, recorder.kernel, recorder.made
+        self.python = max(0.0, wall - overhead - recorder.spent - self.top_count * self.fixed["bias_python"])
+        self.nodes = [c.node for c in self.calls if c.node]
+        self.elsewhere, self.error = 0, None
 
     @property
     def time(self):
@@ -70,7 +73,7 @@ class Fall:
         return f'<iframe style="width:100%;height:700px;border:0" srcdoc="{html.escape(self.html())}"></iframe>'
 
     def __repr__(self):
-        return f"<ember.Fall of {self.name}: {len(self.calls)} calls, {len(self.nodes)} nodes, {duration(self.time)}; print() shows it>"
+        return f"<ember.Fall of {self.name}: {self.count} calls, {len(self.nodes)} nodes, {duration(self.time)}; print() shows it>"
 
     def __str__(self):
         return "\n".join(_text(self))
@@ -78,11 +81,14 @@ class Fall:
 
 # ---------------------------------------------------------------- words
 def duration(ns):
-    return f"{ns:.0f} ns" if ns < 1000 else f"{ns / 1e3:.1f} µs" if ns < 1e6 else f"{ns / 1e6:.2f} ms"
+    if ns < 1:
+        return "under 1 ns" if ns else "0"
+    return (f"{ns:.0f} ns" if ns < 1000 else f"{ns / 1e3:.1f} µs" if ns < 1e6 else f"{ns / 1e6:.2f} ms" if ns < 1e9 else
+            f"{ns / 1e9:.2f} s")
 
 
 def size(n):
-    return f"{n:,} B" if n < 10_000 else f"{n / 1024:,.1f} KB" if n < 10_000_000 else f"{n / 2**20:,.1f} MB"
+    return f"{n:,} B" if n < 10_000 else f"{n / 1024:,.1f} KB" if n < 2**20 else f"{n / 2**20:,.1f} MB"
 
 
 def value_text(v):
@@ -127,15 +133,29 @@ _flags = {"composite": 1, "view": 2, "inplace": 4, "out": 8, "factory": 128}
 
 
 class _Recorder:
-    def __init__(self):
-        self.calls, self.waiting, self.seen, self.dropped = [], {}, set(), 0
+    def __init__(self, fixed):
+        self.fixed, self.calls, self.waiting, self.seen = fixed, [], {}, set()
+        self.count = self.top_count = self.made = 0
+        self.layers = self.kernel = self.spent = 0.0
 
     def tell(self, op, ins, outs, facts):
         call = Call()
         depth = call.depth = facts["depth"]
         call.parts = self.waiting.pop(depth + 1, [])
-        self.waiting.setdefault(depth, []).append(call)
-        call.op, call.schema, call.facts = op._full, op._schema_text, facts
+        call.facts, call.number = facts, self.count
+        self.count += 1
+        _settle(call, self.fixed)
+        self.layers += call.layers
+        self.kernel += call.kernel
+        if depth == 0:
+            self.top_count += 1
+            self.spent += call.total
+        else:
+            self.waiting.setdefault(depth, []).append(call)
+        if len(self.calls) >= _LINE_LIMIT:
+            return
+        self.calls.append(call)
+        call.op, call.schema = op._full, op._schema_text
         call.engine = facts["node"] and facts["node"].rpartition("::")[2]
         call.names = _argument_names(op._schema_text)
         call.place = _place()
@@ -144,10 +164,7 @@ class _Recorder:
             call.failed = outs.partition("\n")[0]
         else:
             self._values(call, ins, outs)
-        if len(self.calls) < _LINE_LIMIT:
-            self.calls.append(call)
-        else:
-            self.dropped += 1
+        self.made += 0 if call.parts else call.made
 
     def _values(self, call, ins, outs):
         owners = {}
@@ -228,7 +245,7 @@ def _argument_names(schema):
 # ---------------------------------------------------------------- what watching costs
 def _plus(a, b, n):
     now, best = _C._profile_now, float("inf")
-    for _ in range(5):
+    for _ in range(15):  # short and often: some of them are not interrupted
         t0 = now()
         for _ in range(n):
             a + b
@@ -243,11 +260,11 @@ def fixed_cost():
     """ns that each floor costs one a + b of one element, and what the recorder adds to a call on each; measured once."""
     global _fixed
     if _fixed is None:
-        a, b, n = ember.ones(1), ember.ones(1), 1000
+        a, b, n = ember.ones(1), ember.ones(1), 300
         grad = ember.ones(1, requires_grad=True)
         whole = _plus(a, b, n)
-        top, kernel = (min(x) for x in zip(*(_C._fall_fixed_cost(a, b, n) for _ in range(5))))
-        above = min(_C._fall_fixed_cost(grad, b, n)[0] for _ in range(5))
+        top, kernel = (min(x) for x in zip(*(_C._fall_fixed_cost(a, b, n) for _ in range(15))))
+        above = min(_C._fall_fixed_cost(grad, b, n)[0] for _ in range(15))
         seen = []
         note = seen.append
         _C._fall_start(lambda op, ins, outs, facts: note((facts["total"], facts["kernel"])))
@@ -255,7 +272,7 @@ def fixed_cost():
         for _ in range(300):
             a + b
         wall = _C._profile_now() - t0
-        overhead = _C._fall_stop()
+        overhead, _ = _C._fall_stop()
         totals, kernels = (sorted(x)[len(seen) // 2] for x in zip(*seen))
         python = (wall - overhead - sum(x[0] for x in seen)) / len(seen)
         _fixed = {
@@ -265,44 +282,51 @@ def fixed_cost():
     return _fixed
 
 
-def _settle(calls, fixed):
-    """Times of each call on its floors, without the recorder's share; parts come before their wholes."""
-    for call in calls:
-        facts = call.facts
-        parts = sum(p.facts["total"] for p in call.parts)
-        kernel, layers = facts["kernel"], facts["total"] - facts["kernel"]
-        if kernel:
-            kernel -= parts
-        else:
-            layers -= parts
-        if not call.parts and facts["flags"] & _flags["composite"]:
-            kernel, layers = layers, 0
-        bridge = len(call.parts) * fixed["bias_python"]  # arguments of parts are boxed for the recorder too
-        call.kernel = max(0.0, kernel - fixed["bias_kernel"] - (bridge if facts["kernel"] else 0))
-        call.layers = max(0.0, layers - fixed["bias_layers"] - (0 if facts["kernel"] else bridge))
-        call.total = call.kernel + call.layers + sum(p.total for p in call.parts)
+def _settle(call, fixed):
+    """Times of a call on its floors, without the recorder's share; its parts were settled before."""
+    facts = call.facts
+    parts = sum(p.facts["total"] for p in call.parts)
+    kernel, layers = facts["kernel"], facts["total"] - facts["kernel"]
+    if kernel:
+        kernel -= parts
+    else:
+        layers -= parts
+    if not call.parts and facts["flags"] & _flags["composite"]:
+        kernel, layers = layers, 0
+    bridge = len(call.parts) * fixed["bias_python"]  # arguments of parts are boxed for the recorder too
+    call.kernel = max(0.0, kernel - fixed["bias_kernel"] - (bridge if facts["kernel"] else 0))
+    call.layers = max(0.0, layers - fixed["bias_layers"] - (0 if facts["kernel"] else bridge))
+    call.total = call.kernel + call.layers + sum(p.total for p in call.parts)
 
 
 def fall(fn, *args, html=None, **kwargs):
     """Runs `fn(*args, **kwargs)` once and tells the fall of its calls through the floors.
 
     Returns a Fall: print it, or `.save("fall.html")` for a page; `html="fall.html"` writes it at once. `.result` is what fn
-    returned. Only calls of this thread are seen, gradients' included. An exception of fn's passes through.
+    returned. Only calls of this thread are seen, gradients' included. An exception of fn's passes through, with what was seen
+    until then as its `fall`.
     """
-    fixed, recorder = fixed_cost(), _Recorder()
+    recorder, result, error = _Recorder(fixed_cost()), None, None
     _C._fall_start(recorder.tell)
     begin = _C._profile_now()
     try:
         result = fn(*args, **kwargs)
+    except BaseException as raised:
+        error = raised
+        raise
     finally:
         end = _C._profile_now()
-        overhead = _C._fall_stop()
-    _settle(recorder.calls, fixed)
-    name = getattr(fn, "__qualname__", type(fn).__name__)
-    told = Fall(name, recorder.calls, end - begin, overhead, fixed, result)
-    told.dropped = recorder.dropped
-    if html is not None:
-        told.save(html)
+        overhead, elsewhere = _C._fall_stop()
+        name = getattr(fn, "__qualname__", type(fn).__name__)
+        told = Fall(name, recorder, end - begin, overhead, result)
+        told.elsewhere = elsewhere
+        if error is not None:
+            told.error = f"{type(error).__name__}: {error}".partition("\n")[0]
+            with contextlib.suppress(AttributeError):  # some exceptions take no attributes
+                error.fall = told
+            error = None  # or this frame and the exception would keep each other
+        if html is not None:
+            told.save(html)
     return told
 
 
@@ -319,6 +343,28 @@ def parser_words(call):
         return "hand-written entry: no table parser"
     name, index, count, _ = came
     return f"table parser: {name}(), overload {index + 1} of {count}"
+
+
+def paths(call):
+    """What the kernel called the paths that it took, in order: the words before each note's colon."""
+    return list(dict.fromkeys(note.partition(":")[0].partition(";")[0] for note in call.facts["notes"].splitlines() if note != "..."))
+
+
+def refusals(call):
+    """[(path or library, why)] that the kernel did not take. Threads are told apart from paths."""
+    found = _REFUSED.findall(call.facts["notes"])
+    return [(other, why) for other, why in found if other not in ("more", "threads")]
+
+
+def module_of(call):
+    """The innermost method of an Ember module or optimizer between the line and the call."""
+    names = [line.partition(" (")[0] for line in call.place[3]]
+    return next((name for name in reversed(names) if "." in name and not name.endswith((".__call__", "._call_impl"))), "")
+
+
+def path_words(call):
+    words = ", ".join(paths(call))
+    return words + "".join(f"; {other} refused: {why}" for other, why in refusals(call)[:2])
 
 
 def parser_refusals(call):
@@ -391,36 +437,54 @@ def source_line(place):
 
 
 def lines(calls):
-    """Top-level calls by the line of Python that made them, in the order of the calls: [(place, [call])]."""
-    groups = []
+    """Top-level calls by the line of Python that made them, in the order in which lines were first reached: [(place, [call])]."""
+    groups = {}
     for call in calls:
-        if not groups or groups[-1][0][:3] != call.place[:3]:
-            groups.append((call.place, []))
-        groups[-1][1].append(call)
-    return groups
+        groups.setdefault(call.place[:3], (call.place, []))[1].append(call)
+    return list(groups.values())
+
+
+def _alike(call):
+    """What two calls must share to be told as one."""
+    facts = call.facts
+    return (call.op, tuple(call.args), call.engine, facts["came"], facts["keys"], facts["notes"], call.failed, call.node and call.node[0],
+            tuple(map(_alike, call.parts)))
+
+
+def merged(calls):
+    """[[first call, how often, time of all]]: calls of a loop that did the same are told once."""
+    rows = {}
+    for call in calls:
+        row = rows.setdefault(_alike(call), [call, 0, 0.0])
+        row[1] += 1
+        row[2] += call.total
+    return list(rows.values())
 
 
 def _text(told):
-    fixed, n = told.fixed, max(len(told.calls), 1)
+    fixed, n = told.fixed, max(told.count, 1)
     engine = sum(1 for c in told.top if c.engine)
-    yield (f"the fall of {told.name}: {len(told.calls)} calls ({len(told.top) - engine} from Python, {engine} from the engine, the rest "
-           f"inside of them), {len(told.nodes)} nodes recorded, {size(sum(c.made for c in told.calls if not c.parts))} of results, "
-           f"{duration(told.time)}")
+    yield (f"the fall of {told.name}: {told.count} calls ({told.top_count - engine} from Python, {engine} from the engine, the rest "
+           f"inside of them), {len(told.nodes)} nodes recorded, {size(told.made)} of results, {duration(told.time)}")
     for floor, words in zip(FLOORS, ("Python and the bridge", "dispatcher and layers", "kernels")):
         spent = getattr(told, floor)
         yield (f"  {words:<22} {duration(spent):>10} {spent / max(told.time, 1):>5.0%}   {duration(spent / n):>9} a call; the fixed cost "
                f"(a + b, 1 element) is {duration(fixed[floor])}" + (f", {duration(fixed['autograd'])} more when recorded" *
                                                                     (floor == "layers")))
+    if told.error:
+        yield f"  it raised {told.error}"
+    if told.elsewhere:
+        yield f"  {told.elsewhere:,} calls of other threads were not watched"
     yield f"  watching took {duration(told.overhead)} more, which is not in these times"
     for place, calls in lines(told.top):
         yield ""
         yield f"{os.path.basename(place[0])}:{place[1]}  {source_line(place) or place[2]}"
-        stack = [(c, 1) for c in reversed(calls)]
+        stack = [(*row, 1) for row in reversed(merged(calls))]
         while stack:
-            call, depth = stack.pop()
+            call, times, total, depth = stack.pop()
             pad = "  " * depth
             arguments = ", ".join(text for _, text in call.args)
-            yield f"{pad}{call.op}({arguments})  {duration(call.total)}"
+            yield f"{pad}{call.op}({arguments})  {duration(total)}" + (f" for {times:,} calls" if times > 1 else "")
             yield f"{pad}    via     {parser_words(call)}"
             passed = " > ".join(f"{key} (asked for by {who})" for key, state, who, _ in keys_table(call) if state in ("passed", "kernel"))
             yield f"{pad}    keys    {passed}"
@@ -429,6 +493,6 @@ def _text(told):
             yield f"{pad}    memory  {memory_words(call)}"
             if call.node:
                 yield f"{pad}    node    {node_words(call)}"
-            stack.extend((c, depth + 1) for c in reversed(call.parts))
+            stack.extend((c, 1, c.total, depth + 1) for c in reversed(call.parts))
     if told.dropped:
-        yield f"({told.dropped} more calls: only the first {_LINE_LIMIT} are kept)"
+        yield f"({told.dropped:,} more calls are counted above, and not told: only the first {_LINE_LIMIT:,} are kept)"

@@ -8,9 +8,13 @@ from .fall import _address, _tensors, fields_of, saved_fields, size
 
 LIMIT = 300  # nodes that are drawn
 _BOX, _HIGH, _GAP_X, _GAP_Y, _LETTER = 34, 46, 22, 34, 7.3
-_STYLE = """text{font:12px ui-monospace,'DejaVu Sans Mono',monospace;fill:#1d2430}.s{font-size:11px;fill:#667085}
-.t{font:13px system-ui,'DejaVu Sans',sans-serif}.box{stroke-width:1.2}.op{fill:#f1ebfb;stroke:#8a5cd1}.leaf{fill:#e6f4ee;stroke:#2f9e77}
-.end{fill:#fdeee6;stroke:#e0672f}.e{fill:none;stroke:#98a2b3;stroke-width:1.3}.bar{fill:#e0672f}"""
+_STYLE = """svg{max-width:100%;height:auto}text{font:12px ui-monospace,'DejaVu Sans Mono',monospace;fill:#1d2430}
+.s{font-size:11px;fill:#5d6778}
+.t{font:13px system-ui,'DejaVu Sans',sans-serif}.b{font-weight:600}.box{stroke-width:1.2}.op{fill:#f1ebfb;stroke:#8a5cd1}
+.leaf{fill:#e6f4ee;stroke:#2f9e77}.end{fill:#fdeee6;stroke:#e0672f}.e{fill:none;stroke:#98a2b3;stroke-width:1.3}.head{fill:#98a2b3}
+.bar{fill:#e0672f}.ground{fill:#fff}@media (prefers-color-scheme:dark){text{fill:#e6e9ef}.s{fill:#a3adbc}.ground{fill:#0f131a}
+.op{fill:#241d36;stroke:#b194ea}.leaf{fill:#14281f;stroke:#5cc7a1}.end{fill:#35200f;stroke:#f0905f}
+.e{stroke:#667085}.head{fill:#667085}}"""
 
 
 class Node:
@@ -33,7 +37,7 @@ class Graph:
 
     def __repr__(self):
         return (
-            f"<ember.Graph: {len(self.nodes):,} nodes, {self.leaves:,} leaves, {size(self.saved_bytes)} saved, "
+            f"<ember.Graph: {len(self.nodes):,} nodes, {_leaves(self.leaves)}, {size(self.saved_bytes)} saved, "
             f"{size(self.own_bytes)} of it kept by the graph alone>"
         )
 
@@ -44,6 +48,10 @@ class Graph:
         with open(path, "w", encoding="utf-8") as file:
             file.write(self._repr_svg_())
         return path
+
+
+def _leaves(n):
+    return f"{n:,} {'leaf' if n == 1 else 'leaves'}"
 
 
 def _collect(roots):
@@ -151,8 +159,14 @@ class _Bend:
         self.level, self.width, self.x = level, 10, 0.0
 
 
+def _note(node):
+    if node.label or not node.saved_bytes:
+        return node.label
+    return f"saved {size(node.saved_bytes)}" + (f", keeps {size(node.own)}" if node.own else "")
+
+
 def _wide(node):
-    note = node.label or (f"saved {size(node.saved_bytes)}" if node.saved_bytes else "")
+    note = _note(node)
     node.width = max(len(node.name), len(note)) * _LETTER + _BOX
 
 
@@ -214,7 +228,7 @@ def _curve(points):
 
 def _box(node, x, y, most):
     kind = "leaf" if node.label else "end" if node.level == 0 else "op"
-    note = node.label or (f"saved {size(node.saved_bytes)}" if node.saved_bytes else "")
+    note = _note(node)
     fields = "\n".join(f"{field}: {text}" + (f", {size(n)}" if n else "") for field, text, n, _ in node.saved)
     tip = escape(node.name + ("\n" + fields if fields else "") + (f"\n{size(node.own)} kept by the graph alone" if node.own else ""))
     left, first = x - node.width / 2, y + (19 if note else 28)
@@ -230,6 +244,21 @@ def _box(node, x, y, most):
     return out + "</g>"
 
 
+_LINES = (
+    ("end", "the result, or one of several: backward begins here"),
+    ("op", "what backward runs for one call; \u201csaved\u201d are the tensors that it needs for that"),
+    ("leaf", "a leaf: the gradient that arrives is added to .grad"),
+)
+_KEY = "".join(
+    f'<rect class="box {kind}" x="20" y="{39 + 17 * i}" width="20" height="12" rx="3"/>'
+    f'<text class="s" x="48" y="{49 + 17 * i}">{words}</text>'
+    for i, (kind, words) in enumerate(_LINES)
+) + (
+    '<rect class="bar" x="20" y="95" width="20" height="3" rx="1.5"/><text class="s" x="48" y="100">\u201ckeeps\u201d: bytes that would be'
+    " free without the graph, at the first node that saved them</text>"
+)
+
+
 def _draw(whole):
     nodes = whole.nodes[:LIMIT]
     for node in nodes:
@@ -243,8 +272,8 @@ def _draw(whole):
     layers, edges = _place(cut)
     everything = [item for layer in layers for item in layer]
     left = min(item.x - item.width / 2 for item in everything) - 20
-    width = max(max(item.x + item.width / 2 for item in everything) - left + 20, 560)
-    top, step = 64, _HIGH + _GAP_Y
+    width = max(max(item.x + item.width / 2 for item in everything) - left + 20, 680)
+    top, step = 122, _HIGH + _GAP_Y
     height = top + len(layers) * step + 10
     index = {item: i for i, layer in enumerate(layers) for item in layer}
     out = []
@@ -262,13 +291,12 @@ def _draw(whole):
     missing = len(whole.nodes) - len(nodes)
     note = f"; the {missing:,} nodes farther away are not drawn" if missing else ""
     words = (
-        f"{len(whole.nodes):,} nodes, {whole.leaves:,} leaves; {size(whole.saved_bytes)} saved, "
+        f"{len(whole.nodes):,} nodes, {_leaves(whole.leaves)}; {size(whole.saved_bytes)} saved, "
         f"{size(whole.own_bytes)} of it kept by the graph alone{note}"
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height}" viewBox="0 0 {width:.0f}'
         f' {height}"><style>{_STYLE}</style><defs><marker id="a" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7"'
-        ' orient="auto"><path d="M0 0L8 4L0 8z" fill="#98a2b3"/></marker></defs><rect width="100%" height="100%" fill="#fff"/><text'
-        f' class="t" x="20" y="26">{escape(words)}</text><text class="s" x="20" y="46">from the result down to the leaves; orange bars:'
-        f' bytes that this node alone keeps</text>{"".join(out)}</svg>\n'
+        f' orient="auto"><path class="head" d="M0 0L8 4L0 8z"/></marker></defs><rect class="ground" width="100%" height="100%"/><text'
+        f' class="t b" x="20" y="26">{escape(words)}</text>{_KEY}{"".join(out)}</svg>\n'
     )

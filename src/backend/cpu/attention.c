@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 #include "../../core/alloc.h"
+#include "../../core/note.h"
 #include "../../core/threads.h"
 #include "gen_ops.h"
 
@@ -189,6 +190,12 @@ em_status k_cpu_flash_attention(em_plan *p, em_tensor *query, em_tensor *key, em
   f.groups = (f.a.queries + f.rows - 1) / f.rows;
   const double work = (double)pairs * (double)f.a.queries * (double)f.a.keys * (double)f.a.columns;
   const int64_t grain = (int64_t)(262144.0 * (double)(pairs * f.groups) / (work + 1)) + 1;
+  const bool few = f.rows <= FEW;
+  EM_NOTE("flash attention: %lld heads, groups of %lld queries meet %d keys at a time, %s loop; keys and values are %s", (long long)pairs,
+          (long long)f.rows, KEYS, em_priv_note_isa,
+          few ? "read where they lie (packing refused: at most 4 queries)" : "packed once for a group (reading where they lie refused: "
+                                      "more than 4 "
+                                                                               "queries share them)");
   void *token = em_priv_begin_long(work > 1e6);
   const em_status st = em_threads_for(pairs * f.groups, grain, forward_groups, &f);
   em_priv_end_long(token);

@@ -5,6 +5,7 @@
 // A thread takes one head of the keys with all queries that use it, so that no two write the same gradient.
 #include <string.h>
 #include "../../core/alloc.h"
+#include "../../core/note.h"
 #include "../../core/threads.h"
 #include "attention.h"
 #include "gen_ops.h"
@@ -206,6 +207,9 @@ em_status k_cpu_flash_attention_backward(em_plan *p, em_tensor *grad_out, em_ten
                                  logsumexp->strides[2],     0};
   const int64_t tasks = b.a.batch * b.a.key_heads;
   const double work = (double)b.a.batch * (double)b.a.heads * (double)b.a.queries * (double)b.a.keys * (double)b.a.columns;
+  EM_NOTE("flash attention: %lld heads of keys, scores are made again in blocks of %d x %d, %s loop (keeping them refused: memory would "
+          "grow "
+          "with queries x keys)", (long long)tasks, QUERIES, KEYS, em_priv_note_isa);
   void *token = em_priv_begin_long(work > 1e6);
   const em_status st = em_threads_for(tasks, (int64_t)(131072.0 * (double)tasks / (work + 1)) + 1, backward_heads, &b);
   em_priv_end_long(token);

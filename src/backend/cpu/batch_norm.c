@@ -106,6 +106,17 @@ static em_status forward_columns(batch *j) {
   return column_pass(j, PASS_SCALE);
 }
 
+static __attribute__((cold)) void note_batch(const batch *j) {
+  if (j->columns)
+    em_note_write("columns: %lld channels side by side, %lld rows in %lld parts, %s loop (channel by channel refused: %s)", (long long)j->c,
+                  (long long)per_channel(j), (long long)j->parts, em_priv_note_isa,
+                  j->rest == 1 ? "a channel is one element wide" : "channels lie side by side, in channels_last order");
+  else
+    em_note_write("channel by channel: %lld channels, %lld segments of %lld elements each, %s loop (columns refused: a channel's "
+                  "elements lie "
+                  "side by side)", (long long)j->c, (long long)j->n, (long long)j->rest, em_priv_note_isa);
+}
+
 // --- segments
 static em_status forward_segments(void *context, int64_t begin, int64_t end) {
   const batch *j = context;
@@ -192,6 +203,7 @@ em_status k_cpu_native_batch_norm(em_plan *p, em_tensor *input, em_tensor *weigh
   j.x = em_tensor_data(x);
   j.o = em_tensor_data(o);
   void *token = em_priv_begin_long(input->numel > EM_LONG_NUMEL);
+  if (EM_UNLIKELY(em_priv_notes_wanted)) note_batch(&j);
   if (j.columns) st = forward_columns(&j);
   else st = em_threads_for(j.c, EM_NORM_GRAIN / (per_channel(&j) + 1) + 1, forward_segments, &j);
   em_priv_end_long(token);
@@ -278,6 +290,7 @@ static em_status backward(em_tensor *grad, em_tensor *input, em_tensor *weight, 
   j.dy = em_tensor_data(dy);
   j.o = dx == NULL ? NULL : em_tensor_data(dx);
   void *token = em_priv_begin_long(input->numel > EM_LONG_NUMEL);
+  if (EM_UNLIKELY(em_priv_notes_wanted)) note_batch(&j);
   if (j.columns) st = backward_columns(&j);
   else st = em_threads_for(j.c, EM_NORM_GRAIN / (per_channel(&j) + 1) + 1, backward_segments, &j);
   em_priv_end_long(token);

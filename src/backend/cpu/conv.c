@@ -14,7 +14,7 @@
 #include "../../core/alloc.h"
 #include "../../core/iterator.h"
 #include "../../core/threads.h"
-#include "../../dispatch/log.h"
+#include "../../core/note.h"
 #include "conv_plan.h"
 
 #define PIECE 1024               // positions of a piece
@@ -80,6 +80,18 @@ static em_status run_pieces(void *context, int64_t begin, int64_t end) {
   em_bytes_free(planes, capacity);
   return EM_OK;
 }
+// For the lights: pieces, how they see the picture, and why no library.
+static __attribute__((cold)) void note_job(const em_conv_job *j, double taps) {
+  em_note_write("implicit matrix product: %lld piece%s of up to %d positions, %lld phase%s, %s loop in %s%s; the picture lies in %s "
+                "(im2col refused: "
+                "it would write %lld copies of the picture; oneDNN refused: it is asked for products alone)",
+                (long long)(j->pieces * j->groups), EM_NOTE_S(j->pieces * j->groups), PIECE, (long long)j->phases, EM_NOTE_S(j->phases),
+                em_priv_note_isa, em_dtype_name(j->fn->stored),
+                j->pair == 2 ? ", pairs of channels" : "",
+                j->columns ? "columns (planes refused: more sums would be thrown away than copies cost)"
+                           : "planes (columns refused: a copy for each place of the kernel costs more than sums that are thrown away)",
+                (long long)taps);
+}
 static em_status run_job(em_conv_job *j) {
   if (j->n == 0 || j->rows == 0 || j->out[0] <= 0 || j->out[1] <= 0 || j->out[2] <= 0) return EM_OK;
   double taps = 0;
@@ -87,8 +99,7 @@ static em_status run_job(em_conv_job *j) {
   EM_PASS(em_priv_conv_plan(j, PIECE, j->fn->lanes, j->fn->pair, (int64_t)j->fn->plane_item, false));
   const double each = (double)j->plane * (double)j->rows * ((double)j->channels * taps + 1);
   const int64_t grain = each >= GRAIN_WORK ? 1 : (int64_t)(GRAIN_WORK / each) + 1;
-  EM_NOTE("implicit matrix product: %lld pieces of up to %d positions, %lld phases, up to %d threads (im2col refused: it would write %lld "
-          "copies of the picture)", (long long)(j->pieces * j->groups), PIECE, (long long)j->phases, em_threads_get(), (long long)taps);
+  if (EM_UNLIKELY(em_priv_notes_wanted)) note_job(j, taps);
   void *token = em_priv_begin_long(each * (double)j->pieces * (double)j->groups >= LONG_WORK);
   em_status st = em_threads_for(j->pieces * j->groups, grain, run_pieces, j);
   em_priv_end_long(token);

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "../../core/alloc.h"
 #include "../../core/iterator.h"
+#include "../../core/note.h"
 #include "../../core/threads.h"
 #include "conv.h"
 #include "conv_plan.h"
@@ -109,6 +110,11 @@ static em_status make_sums(run *r, int64_t n, bool columns, char *own) {
   r->sums = r->parts == 1 && own != NULL ? own : em_bytes_alloc(all, &r->capacity);
   em_status st = r->sums == NULL ? EM_NOMEM(all) : EM_OK;
   if (st == EM_OK) {
+    EM_NOTE("weight's gradient: %lld piece%s of up to %d positions in %lld part%s, %s loop; the picture lies in %s",
+            (long long)j->pieces, EM_NOTE_S(j->pieces), PIECE, (long long)r->parts, EM_NOTE_S(r->parts), em_priv_note_isa,
+            !j->columns ? "planes (columns refused: copies cost more than sums that are thrown away)"
+            : columns   ? "columns (planes refused: an infinity may have met a zero in them)"
+                        : "columns (planes refused: more sums would be thrown away than copies cost)");
     void *token = em_priv_begin_long((double)j->pieces * (double)j->plane * (double)n >= LONG_WORK);
     st = em_threads_for(r->parts * r->splits, 1, run_units, r);
     em_priv_end_long(token);

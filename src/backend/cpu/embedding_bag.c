@@ -86,6 +86,8 @@ em_status k_cpu__embedding_bag(em_plan *p, em_tensor *weight, em_tensor *indices
   EM_TRY(prepare(&b, indices, offsets, per_sample_weights, out->sizes[0], weight->sizes[0], d, padding_idx));
   EM_TRY(em_priv_norm_dense(weight, weight->dtype, false, &w));
   EM_TRY(em_tensor_new(1, &room, EM_F64, weight->device, &work));
+  EM_NOTE("bag by bag: %lld bags of rows of %lld, %s in float64; on 1 thread (more refused: bags are not shared out)", (long long)b.count,
+          (long long)d, mode == MAX ? "largest" : "summed");
   double *acc = em_tensor_data(work), *row = acc + d;
   int64_t *at = (int64_t *)(row + d), none = 0;
   for (int64_t bag = 0; bag < b.count; bag++) {
@@ -136,6 +138,9 @@ em_status k_cpu__embedding_bag_backward(em_plan *p, em_tensor *grad, em_tensor *
     frequency = em_tensor_data(counts);
     for (int64_t i = 0; i < b.n; i++) frequency[b.ids[i]]++;
   }
+  EM_NOTE("bag by bag: %lld bags into %lld rows of %lld, summed in float64; on 1 thread (more refused: bags share rows)",
+          (long long)b.count,
+          (long long)num_weights, (long long)d);
   const int64_t *size = em_tensor_data(sizes), *from = em_tensor_data(top);
   for (int64_t bag = 0; bag < b.count; bag++) {
     const double *row = (const double *)em_tensor_data(g) + bag * d;

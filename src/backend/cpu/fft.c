@@ -2,6 +2,7 @@
 // prime becomes a convolution of twice its length (Bluestein), computed in double. Lines go through dense buffers.
 #include <math.h>
 #include <string.h>
+#include "../../core/note.h"
 #include "../../core/threads.h"
 #include "fft_loops.h"
 #include "gen_ops.h"
@@ -294,6 +295,14 @@ static em_status along(int kind, em_tensor *from, em_tensor *to, int dim, int64_
   j.wide = to->dtype == EM_F64 || to->dtype == EM_C128;
   EM_PASS(transform_make(&t, n, j.lines, j.wide));
   const int64_t many = (j.lines + t.lanes - 1) / t.lanes, cost = t.length * t.lanes * (t.chirped ? 16 : 8);
+  if (t.chirped)
+    EM_NOTE("chirp: %lld line%s of %lld points by a convolution of %lld in double, %lld at a time, %s loop (stages refused: %lld has a "
+            "prime "
+            "factor without a stage)", (long long)j.lines, EM_NOTE_S(j.lines), (long long)n, (long long)t.length, (long long)t.lanes,
+            em_priv_note_isa, (long long)n);
+  else
+    EM_NOTE("stages: %lld line%s of %lld points, %lld at a time, %s loop in %s (a chirp refused: all prime factors have a stage)",
+            (long long)j.lines, EM_NOTE_S(j.lines), (long long)n, (long long)t.lanes, em_priv_note_isa, t.wide ? "float64" : "float32");
   void *token = em_priv_begin_long(many > EM_LONG_NUMEL / cost);
   em_status st = em_threads_for(many, EM_LONG_NUMEL / 2 / cost + 1, groups, &j);
   em_priv_end_long(token);

@@ -2,6 +2,7 @@
 #include "dense.h"
 #include <math.h>
 #include <string.h>
+#include "../../core/note.h"
 #include "../../core/threads.h"
 #include "gen_ops.h"
 
@@ -72,6 +73,8 @@ static em_status sample(em_tensor *input, em_tensor *grid, int64_t mode, int64_t
   j.grid = em_tensor_data(g);
   j.out = em_tensor_data(o);
   const int64_t cost = (j.channels + 4) * 8 * BLOCK, blocks = (j.points + BLOCK - 1) / BLOCK;
+  EM_NOTE("blocks of %d points: taps are worked out once for all %lld channels, in %s", BLOCK,
+          (long long)j.channels, em_dtype_name(compute));
   void *token = em_priv_begin_long(out->numel > EM_LONG_NUMEL / 8);
   st = em_threads_for(input->sizes[0] * blocks, EM_LONG_NUMEL / 2 / cost + 1, forward, &j);
   em_priv_end_long(token);
@@ -102,6 +105,8 @@ static em_status sample_backward(em_tensor *grad, em_tensor *input, em_tensor *g
     j.grid = em_tensor_data(g);
     j.out = em_tensor_data(gx);
     j.grid_grad = em_tensor_data(gg);
+    EM_NOTE("entry by entry of the batch: %lld, in %s (blocks of points refused: gradients of several meet in one element)",
+            (long long)input->sizes[0], em_dtype_name(compute));
     void *token = em_priv_begin_long(grad->numel > EM_LONG_NUMEL / 8);
     st = em_threads_for(input->sizes[0], EM_LONG_NUMEL / 64 / (j.points * (j.channels + 1)) + 1, backward, &j);
     em_priv_end_long(token);

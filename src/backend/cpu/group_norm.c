@@ -78,6 +78,13 @@ em_status k_cpu_native_group_norm(em_plan *p, em_tensor *input, em_tensor *weigh
   j.o = em_tensor_data(o);
   j.mean = mean;
   j.rstd = rstd;
+  if (rest == 1)
+    EM_NOTE("groups as rows: %lld of %lld channels, %s loop (channel by channel refused: a channel is one element)", (long long)(n * group),
+            (long long)j.d, em_priv_note_isa);
+  else
+    EM_NOTE("groups by channels: %lld groups of %lld channels of %lld elements, %s loop (one row a group refused: a channel has a "
+            "factor of its "
+            "own)", (long long)(n * group), (long long)j.d, (long long)rest, em_priv_note_isa);
   void *token = em_priv_begin_long(input->numel > EM_LONG_NUMEL);
   st = em_threads_for(n * group, EM_NORM_GRAIN / (j.d * rest + 1) + 1, forward, &j);
   em_priv_end_long(token);
@@ -146,6 +153,8 @@ static em_status run_backward(groups *j, em_tensor *grad, em_tensor *input, em_t
   j->x = em_tensor_data(x);
   j->dy = em_tensor_data(dy);
   j->o = o == NULL ? NULL : em_tensor_data(o);
+  EM_NOTE("groups by channels: %lld groups of %lld channels of %lld elements, %s loop", (long long)(j->n * j->group), (long long)j->d,
+          (long long)j->rest, em_priv_note_isa);
   void *token = em_priv_begin_long(input->numel > EM_LONG_NUMEL);
   st = em_threads_for(j->n * j->group, EM_NORM_GRAIN / (j->d * j->rest + 1) + 1, backward, j);
   em_priv_end_long(token);

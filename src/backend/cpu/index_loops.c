@@ -2,6 +2,7 @@
 // one dim is in scatter_loops.c.
 #include <string.h>
 #include "../../core/half.h"
+#include "../../core/note.h"
 #include "../../core/threads.h"
 #include "../../dispatch/index_plan.h"
 #include "gen_ops.h"
@@ -139,10 +140,22 @@ static void table_of(const em_index_plan *p, em_tensor *self, em_tensor *other, 
     t->block *= p->shape.sizes[d];
   }
 }
+static __attribute__((cold)) void note_table(const table *t, const char *order) {
+  if (t->block == 1)
+    em_note_write("offset table: %lld places, single elements, %s loop (blocks refused: nothing lies behind the indexed dims)%s",
+                  (long long)t->places, em_priv_note_isa, order);
+  else
+    em_note_write("offset table: %lld places, blocks of %lld elements %s, %s loop (single elements refused: dims lie behind the indexed "
+                  "ones)%s",
+                  (long long)t->places, (long long)t->block, t->dense ? "side by side" : "row by row, since they lie apart",
+                   em_priv_note_isa,
+                  order);
+}
 em_status em_priv_index_get(const em_index_plan *p, em_tensor *self, em_tensor *out) {
   if (out->numel == 0) return EM_OK;
   table t;
   table_of(p, self, out, EM_INDEX_GET, &t);
+  if (EM_UNLIKELY(em_priv_notes_wanted)) note_table(&t, "");
   void *token = em_priv_begin_long(out->numel > EM_LONG_NUMEL);
   em_status st = em_threads_for(out->numel / t.block, EM_LONG_NUMEL / (t.block + 1) + 1, table_range, &t);
   em_priv_end_long(token);
@@ -158,6 +171,9 @@ em_status em_priv_index_set(const em_index_plan *p, em_tensor *self, em_tensor *
   table t;
   table_of(p, self, one ? values : dense, accumulate ? EM_INDEX_ADD : EM_INDEX_PUT, &t);
   if (one) t.step = 0;
+  if (EM_UNLIKELY(em_priv_notes_wanted))
+    note_table(&t, accumulate ? "; on 1 thread (more refused: sums are made in order)"
+                              : "; on 1 thread (more refused: of equal places the last write wins)");
   void *token = em_priv_begin_long(values->numel > EM_LONG_NUMEL);
   em_status st = table_range(&t, 0, values->numel / t.block);
   em_priv_end_long(token);
@@ -240,6 +256,9 @@ void em_priv_mask_move(em_tensor *self, em_tensor *mask, em_tensor *other, bool 
   const char *m = em_tensor_data(mask);
   char *x = em_tensor_data(self), *o = em_tensor_data(other);
   int64_t hits[PIECE];
+  EM_NOTE("mask: positions of true elements in pieces of %d, then their elements, %s loop (an offset table refused: the mask alone says "
+          "where); "
+          "on 1 thread (more refused: where a piece goes depends on those before it)", PIECE, em_priv_note_isa);
   for (int64_t b = 0; b < mask->numel; b += PIECE) {
     const int64_t n = hits_of(EM_BOOL, m + b, 1, b, mask->numel - b < PIECE ? mask->numel - b : PIECE, hits);
     run(x, 0, o, size, hits, size, n);
@@ -347,6 +366,9 @@ em_status k_cpu_embedding(em_plan *p, em_tensor *weight, em_tensor *indices, int
   walk_start(&w, indices->ndim, indices->sizes, indices->strides);
   const char *src = em_tensor_data(weight);
   char *dst = em_tensor_data(out);
+  EM_NOTE("rows: %lld of %lld elements %s", (long long)indices->numel, (long long)width,
+          weight->strides[1] == 1 ? "by memcpy (element by element refused: rows are dense)"
+                                  : "element by element (memcpy refused: a row's elements lie apart)");
   for (int64_t i = 0; i < indices->numel; i++, walk_next(&w)) {
     int64_t v = index_at(indices, w.at);
     if (EM_UNLIKELY(v < 0 || v >= rows)) return em_fail(EM_ERR_INDEX, "index out of range in self");

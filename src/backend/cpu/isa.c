@@ -1,6 +1,7 @@
 // isa.c: which of the three builds of the kernels runs. Chosen once, at load; EMBER_ISA=baseline|avx2|avx512 forces.
 #include "isa.h"
 #include "../../core/iterator.h"
+#include "../../core/note.h"
 #include <stdlib.h>
 #include <string.h>
 #if defined(__x86_64__)
@@ -46,6 +47,7 @@ int em_priv_isa_choose(void) {
     else
       chosen = i;
   }
+  em_priv_note_isa = isa_names[chosen];
   return em_priv_isa = chosen;
 }
 

@@ -1,5 +1,6 @@
 // join_loops.c: cat: tensors side by side along a dim. Dense ones of the result's dtype are rows of bytes laid in turn.
 #include <string.h>
+#include "../../core/note.h"
 #include "../../core/threads.h"
 #include "gen_ops.h"
 
@@ -42,18 +43,29 @@ static bool in_rows(em_tensors tensors, int64_t dim, const em_tensor *out) {
   }
   return true;
 }
+static __attribute__((cold)) const char *why_no_rows(em_tensors tensors, const em_tensor *out) {
+  for (int64_t i = 0; i < tensors.n; i++)
+    if (!skipped(tensors.p[i]) && tensors.p[i]->dtype != out->dtype) return "dtypes differ";
+  return "rows of a tensor, or of the result, are not dense";
+}
 em_status k_cpu_cat(em_plan *p, em_tensors tensors, int64_t dim, em_tensor *out) {
   dim = p->attr[0];
   int64_t outer = 1;
   for (int64_t d = 0; d < dim; d++) outer *= out->sizes[d];
-  if (out->numel > 0 && (outer > 1 || out->numel < EM_LONG_NUMEL) && in_rows(tensors, dim, out)) {
+  const bool rowwise = in_rows(tensors, dim, out);
+  if (out->numel > 0 && (outer > 1 || out->numel < EM_LONG_NUMEL) && rowwise) {
     rows w = {tensors, out, dim, (int64_t)em_tensor_itemsize(out)};
     for (int64_t d = dim + 1; d < out->ndim; d++) w.inner *= out->sizes[d];
+    EM_NOTE("rows: %lld tensors, %lld rows of bytes laid side by side by memcpy (copies into windows refused: all are dense, of one dtype)",
+            (long long)tensors.n, (long long)outer);
     void *token = em_priv_begin_long(out->numel > EM_LONG_NUMEL);
     em_status st = em_threads_for(outer, EM_LONG_NUMEL / (out->numel / outer) + 1, some_rows, &w);
     em_priv_end_long(token);
     return st;
   }
+  if (out->numel > 0)
+    EM_NOTE("windows: each of %lld tensors is copied to its place (rows refused: %s)", (long long)tensors.n,
+            rowwise ? "one long row: a copy can be shared by threads" : why_no_rows(tensors, out));
   int64_t at = out->offset, sizes[EM_MAX_DIMS];
   for (int64_t i = 0; i < tensors.n; i++) {
     em_tensor *t = tensors.p[i], *window;

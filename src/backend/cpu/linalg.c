@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include "../../core/note.h"
 #include "../../core/threads.h"
 #include "gen_ops.h"
 #include "lib_blas.h"
@@ -106,6 +107,8 @@ static em_status some(void *context, int64_t begin, int64_t end) {
 }
 static em_status each(job *j, int64_t count) {
   const double work = (double)j->n * (double)j->n * (double)(j->m > j->n ? j->m : j->n) + 1;
+  EM_NOTE("LAPACK of OpenBLAS: %lld of %d x %d, by columns (Ember's loops refused: it has no factorisations of its own)", (long long)count,
+          j->m, j->n);
   void *token = em_priv_begin_long((double)count * work > 1e5);
   em_status st = em_threads_for(count, (int64_t)(65536 / work) + 1, some, j);
   em_priv_end_long(token);

@@ -125,6 +125,9 @@ static em_status forward(em_tensor *input, em_ints shape, em_tensor *weight, em_
   EM_TRY(em_priv_norm_target(out, false, &o));
   j.x = em_tensor_data(x);
   j.o = em_tensor_data(o);
+  EM_NOTE("rows: %lld of %lld elements, one after another, so that a row is in cache for all its passes, %s loop (columns refused: the "
+          "normalized dims are the "
+          "last ones)", (long long)rstd->numel, (long long)j.n, em_priv_note_isa);
   void *token = em_priv_begin_long(x->numel > EM_LONG_NUMEL);
   st = em_threads_for(rstd->numel, EM_NORM_GRAIN / j.n + 1, forward_rows, &j);
   em_priv_end_long(token);
@@ -224,6 +227,13 @@ static em_status backward(em_tensor *grad, em_tensor *input, em_ints shape, em_t
   j.rstds = rstds;
   j.x = em_tensor_data(x);
   j.dy = em_tensor_data(dy);
+  if (sg == NULL && sb == NULL)
+    EM_NOTE("rows: %lld of %lld elements, %s loop (parts refused: no weight's gradient is summed up)", (long long)j.m, (long long)j.n,
+            em_priv_note_isa);
+  else
+    EM_NOTE("parts: %lld of up to %lld rows, each sums the weight's gradients for itself, %s loop (single rows refused: their sums "
+            "would depend on "
+            "the threads)", (long long)parts, (long long)j.per_part, em_priv_note_isa);
   void *token = em_priv_begin_long(x->numel > EM_LONG_NUMEL);
   st = em_threads_for(parts, EM_NORM_GRAIN / (j.n * j.per_part) + 1, backward_part, &j);
   em_priv_end_long(token);

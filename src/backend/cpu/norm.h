@@ -1,6 +1,7 @@
 // norm.h: what the kernels of layer, group and batch norm share.
 #ifndef EMBER_BACKEND_CPU_NORM_H
 #define EMBER_BACKEND_CPU_NORM_H
+#include "../../core/note.h"
 #include "../../core/threads.h"
 #include "gen_ops.h"
 #include "norm_loops.h"

@@ -3,6 +3,7 @@
 // Tensors that are dense and of a compute dtype are stepped where they lie. Others (bf16, strided) go through dense
 // copies of the compute dtype and back, so that a step rounds once.
 #include <math.h>
+#include "../../core/note.h"
 #include "../../core/threads.h"
 #include "gen_ops.h"
 #include "optim_loops.h"
@@ -53,6 +54,14 @@ static em_status run_one(em_optim_fn const fns[2], const em_optim_args *args, em
       EM_TRY(em_copy_into(dense[k], t[k]));
     }
     s.at[k] = em_tensor_data(dense[k]);
+  }
+  if (EM_UNLIKELY(em_priv_notes_wanted)) {
+    bool in_place = true;
+    for (int k = 0; k < OPERANDS; k++) in_place = in_place && dense[k] == t[k];
+    em_note_write("fused step: parameter, gradient and state in one pass, %s loop in %s, %s", em_priv_note_isa, em_dtype_name(compute),
+                  in_place ? "where they lie (dense copies refused: all are dense)" : "through dense copies (in place refused: strided, "
+                                              "or rounded once from "
+                                                                                "a wider dtype)");
   }
   EM_TRY(em_threads_for(t[0]->numel, GRAIN, run_range, &s));
   for (int k = 0; k < OPERANDS; k++) {

@@ -1,6 +1,7 @@
 // padding.c: padded copies. A table a dim says which input each output comes from; the middle of a row is one copy.
 #include "dense.h"
 #include <string.h>
+#include "../../core/note.h"
 #include "../../core/threads.h"
 #include "gen_ops.h"
 
@@ -67,6 +68,8 @@ static em_status pad_dense(em_tensor *self, em_ints pad, em_scalar value, em_ten
     f.step[d] = self->strides[d];
   }
   const int64_t plane = out->sizes[out->ndim - 1] * (out->ndim > 1 ? out->sizes[out->ndim - 2] : 1);
+  EM_NOTE("rows: margin, row and margin of each of %lld planes in one go (fill and copy refused: both are contiguous)",
+          (long long)(out->numel / plane));
   void *token = em_priv_begin_long(out->numel > EM_LONG_NUMEL);
   em_status st = em_threads_for(out->numel / plane, EM_LONG_NUMEL / plane + 1, framed_planes, &f);
   em_priv_end_long(token);
@@ -77,6 +80,8 @@ em_status k_cpu_constant_pad_nd(em_plan *p, em_tensor *self, em_ints pad, em_sca
   if (out->numel > 0 && self->numel > 0 && out->ndim > 0 && em_tensor_is_contiguous(self) &&
       em_tensor_is_contiguous(out))
     return pad_dense(self, pad, value, out);
+  if (out->numel > 0) EM_NOTE("fill and copy: the whole result, then the window (rows in one go refused: input or result is not "
+      "contiguous)");
   em_status st = EM_OK;
   em_tensor *from = NULL, *to = NULL;
   int64_t sizes[EM_MAX_DIMS], in = self->offset, at = out->offset;

@@ -1,6 +1,7 @@
 // pooling.c: pooling by dense planes, several threads over rows or planes. Halves and small integers pass through f32 and i64.
 #include "dense.h"
 #include "../../core/half.h"
+#include "../../core/note.h"
 #include "../../core/threads.h"
 #include "gen_ops.h"
 #include "pool_loops.h"
@@ -48,6 +49,9 @@ static em_status run(job *j, int64_t each) {
   const em_window *w = &j->w;
   const bool rows = j->kind <= ADAPTIVE_AVG_ROWS;
   const int64_t n = rows ? w->planes * w->out[0] * w->out[1] : w->planes;
+  EM_NOTE("%s: %s loop in %s (%s)", rows ? "rows of the output" : "whole planes", em_priv_note_isa,
+          j->fns == &table[EM_POOL_I64] ? "int64" : j->fns == &table[EM_POOL_F64] ? "float64" : "float32",
+          rows ? "planes refused: rows can be shared out more finely" : "rows refused: several outputs write the same element");
   const int64_t cost = (rows ? w->out[2] : w->out_area) * each + (rows ? 0 : w->in_area / 4) + 1;
   void *token = em_priv_begin_long(n > EM_LONG_NUMEL / cost);
   em_status st = em_threads_for(n, EM_LONG_NUMEL / 2 / cost + 1, work, j);

@@ -3,10 +3,11 @@
 //
 // The pieces depend on the sizes alone, never on the number of threads, and each is computed by one thread: the same bits always.
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include "../../core/iterator.h"
 #include "../../core/threads.h"
-#include "../../dispatch/log.h"
+#include "../../core/note.h"
 #include "gemm.h"
 #include "gen_ops.h"
 #include "isa.h"
@@ -184,21 +185,27 @@ static void transpose(em_gemm *g) {
 }
 
 // For the lights: who computes this product, and why not somebody else.
-static __attribute__((cold)) void note_route(const em_gemm *g, route how, double work) {
+static const char *why_no_onednn(const em_gemm *g, double work, const em_plan *p) {
+  if (work < LIBRARY_HALF_WORK) return "too small to be worth a library's call";
+  if (!((g->a.row == 1 || g->a.col == 1) && (g->b.row == 1 || g->b.col == 1) && g->c.col == 1)) return "strides that it cannot read";
+  if ((g->s.data != NULL || g->alpha.re != 1) && (p->work == NULL || g->batch != 1)) return "a batch that is added to something or scaled";
+  if (g->dtype == EM_F16) return "it would convert float16 as Ember does";
+  return "not found, or the processor has no bfloat16 instructions";
+}
+static __attribute__((cold)) void note_route(const em_gemm *g, route how, double work, const em_plan *p) {
   static const char *const names[] = {"Ember's blocks", "Ember's column loop", "OpenBLAS", "oneDNN"};
-  const char *other = em_dtype_size(g->dtype) == 2 ? "oneDNN" : "OpenBLAS", *why = "";
-  if (how == ROUTE_COLUMN) why = "one column waits for memory, a library would not be faster";
+  const bool half = em_dtype_size(g->dtype) == 2 && em_dtype_is_float(g->dtype);
+  const char *other = half ? "oneDNN" : "OpenBLAS", *why = "not found (EMBER_LOG=libs says where it was looked for)";
+  if (how == ROUTE_BLAS || how == ROUTE_ONEDNN) other = "Ember's blocks", why = "slower at this size";
+  else if (how == ROUTE_COLUMN) why = "one column waits for memory, a library would not be faster";
+  else if (half) why = why_no_onednn(g, work, p);
   else if (em_dtype_is_integral(g->dtype)) why = "it has no integer products";
-  else if (work <= (em_dtype_size(g->dtype) == 2 ? LIBRARY_HALF_WORK : SMALL_WORK)) why = "too small to be worth a library's call";
-  else if (em_dtype_size(g->dtype) != 2 && !fits_blas(g)) why = "strides that it cannot read";
-  else if (em_dtype_size(g->dtype) != 2) why = "not found (EMBER_LOG=libs says where it was looked for)";
-  else why = "not found, or without this layout or dtype";
-  if (how == ROUTE_BLAS || how == ROUTE_ONEDNN)
-    em_log_note("%s: %lld times (%lld x %lld)(%lld x %lld), up to %d threads (Ember's blocks refused: slower at this size)",
-                names[how], (long long)g->batch, (long long)g->m, (long long)g->k, (long long)g->k, (long long)g->n, em_threads_get());
-  else
-    em_log_note("%s: %lld times (%lld x %lld)(%lld x %lld) (%s refused: %s)", names[how], (long long)g->batch, (long long)g->m,
-                (long long)g->k, (long long)g->k, (long long)g->n, other, why);
+  else if (work <= SMALL_WORK) why = "too small to be worth a library's call";
+  else if (!fits_blas(g)) why = "strides that it cannot read";
+  char times[32] = "";
+  if (g->batch != 1) snprintf(times, sizeof times, "%lld times ", (long long)g->batch);
+  em_note_write("%s: %s(%lld x %lld)(%lld x %lld) in %s (%s refused: %s)", names[how], times, (long long)g->m, (long long)g->k,
+                (long long)g->k, (long long)g->n, em_dtype_name(g->dtype), other, why);
 }
 
 static em_status run_gemm(em_gemm *g, em_plan *p) {
@@ -207,8 +214,9 @@ static em_status run_gemm(em_gemm *g, em_plan *p) {
   if ((g->m == 1 && g->n != 1) || (g->c.col != 1 && g->c.row == 1 && g->n != 1)) transpose(g);
   const double work = (double)g->m * (double)g->n * (double)g->k;
   gemm_run r = {.g = g, .how = choose(g, work, p)};
-  if (EM_UNLIKELY(em_priv_notes_wanted)) note_route(g, r.how, work);
+  if (EM_UNLIKELY(em_priv_notes_wanted)) note_route(g, r.how, work, p);
   if (work <= SMALL_WORK && g->batch == 1 && r.how == ROUTE_LOOPS) {
+    if (EM_UNLIKELY(em_priv_notes_wanted)) em_note_threads(1, 1, 1);
     run_blocks(g);
     return EM_OK;
   }
@@ -297,6 +305,8 @@ em_status k_cpu_addmv(em_plan *p, em_tensor *self, em_tensor *mat, em_tensor *ve
 
 static em_status run_dot(em_tensor *a, em_tensor *b, bool conj, em_tensor *out) {
   em_c128 value;
+  EM_NOTE("Ember's dot loop: %lld %s elements, %s loop; on 1 thread (OpenBLAS refused: it would not be faster than memory)",
+          (long long)a->numel, em_dtype_name(a->dtype), em_priv_note_isa);
   void *token = em_priv_begin_long(a->numel >= EM_LONG_NUMEL);
   loops->dot(a->dtype, conj, a->numel, em_tensor_data(a), a->strides[0], em_tensor_data(b), b->strides[0], &value);
   em_priv_end_long(token);

@@ -5,6 +5,7 @@
 // Segments, chunks of rows and chunks of segments are merged as a binary counter counts, so that rounding errors grow
 // with the logarithm of the size.
 #include "../../dispatch/reduction.h"
+#include "../../core/note.h"
 #include "../../core/threads.h"
 #include <string.h>
 
@@ -368,13 +369,37 @@ static bool is_outer(const walk *q) {
   return q->nred > 0 && q->red[q->nred - 1].stride != q->item;
 }
 
+// For the lights: which of the ways, and why not another.
+static __attribute__((cold)) void note_walk(const walk *q, bool outer) {
+  const char *read = q->direct ? "read where they lie" : "cast in tiles first", *s = EM_NOTE_S(q->nout);
+  const long long n = q->n, nout = q->nout;
+  if (outer)
+    em_note_write("reduction over outer dims: %lld result%s of %lld elements, %d neighbours step together, %s, %s loop (lanes within a "
+                  "result "
+                  "refused: its elements lie apart)", nout, s, n, EM_RED_LANES, read, em_priv_note_isa);
+  else if (n > 0 && n <= BESIDE)
+    em_note_write("reduction of short rows: %lld result%s of %lld elements, turned so that each is a lane, %s, %s loop (lanes within a "
+                  "result "
+                  "refused: %d elements or fewer)", nout, s, n, read, em_priv_note_isa, BESIDE);
+  else if (n <= SEGMENT)
+    em_note_write("reduction of one segment each: %lld result%s of %lld elements, %d lanes within one, %d folded together, %s, %s loop "
+                  "(a tree of "
+                  "segments refused: %d elements or fewer)", nout, s, n, EM_RED_LANES, TOGETHER, read, em_priv_note_isa, SEGMENT);
+  else
+    em_note_write("reduction in a tree: %lld result%s of %lld elements, %d lanes within segments of %d%s, %s, %s loop (neighbours together "
+                  "refused: %s)", nout, s, n, EM_RED_LANES, SEGMENT, n > CHUNK ? ", several chunks each" : "", read, em_priv_note_isa,
+                  nout == 1 ? "there is one result" : "fewer than 4 results lie side by side");
+}
+
 em_status em_red_walk_cpu(em_red_walk *w) {
   walk q;
   plan_walk(&q, w);
   if (q.nout == 0) return EM_OK;
   void *token = em_priv_begin_long(w->self->numel >= EM_LONG_NUMEL);
   em_status st;
-  if (is_outer(&q)) {
+  const bool outer = is_outer(&q);
+  if (EM_UNLIKELY(em_priv_notes_wanted)) note_walk(&q, outer);
+  if (outer) {
     dim last = q.kept[q.nkept - 1];
     q.blocks = (last.size + EM_RED_LANES - 1) / EM_RED_LANES;
     st = em_threads_for(q.nout / last.size * q.blocks, GRAIN / (q.n * EM_RED_LANES + 1) + 1, outer_blocks, &q);

@@ -3,6 +3,7 @@
 #include "dense.h"
 #include <math.h>
 #include "../../core/half.h"
+#include "../../core/note.h"
 #include "../../core/threads.h"
 #include "../../dispatch/resample.h"
 #include "gen_ops.h"
@@ -239,6 +240,14 @@ static em_status run(em_plan *plan, int kind, int spatial, bool back, em_tensor 
   j.from = em_tensor_data(a);
   j.to = em_tensor_data(b);
   const int64_t n = x->sizes[0] * x->sizes[1], cost = (x->numel + y->numel) / n * (ax[DIMS - 1].taps + 1) + 1;
+  if (bytes)
+    EM_NOTE("dim by dim in bytes: %lld planes, %d dims, weights are whole numbers (the %s float loop refused: uint8 is rounded after "
+            "each dim)",
+            (long long)n, spatial, em_priv_note_isa);
+  else
+    EM_NOTE("dim by dim: %lld planes, %d dims, up to %lld taps each, %s loop in %s (bytes refused: %s)", (long long)n, spatial,
+            (long long)ax[DIMS - 1].taps, em_priv_note_isa, em_dtype_name(compute),
+            x->dtype == EM_U8 ? "nearest neighbours need no weights" : "not uint8");
   void *token = em_priv_begin_long(n > EM_LONG_NUMEL / cost);
   st = em_threads_for(n, EM_LONG_NUMEL / 2 / cost + 1, planes, &j);
   em_priv_end_long(token);

@@ -7,6 +7,7 @@
 // the reverse direction) its first.
 #include <string.h>
 #include "../../core/iterator.h"
+#include "../../core/note.h"
 #include "../../core/threads.h"
 #include "dispatch/rnn_plan.h"
 #include "gemm.h"
@@ -184,6 +185,14 @@ static void *begin(const layer *l) {
   return em_priv_begin_long((double)l->s.rows * (double)l->s.wide * (double)(l->s.out + l->s.input) > 1e6);
 }
 
+static __attribute__((cold)) void note_layer(const layer *l) {
+  const char *weight = l->packs ? "packed once for all of them (the product of each step refused: it would pack again)"
+                       : l->s.steps == 1 ? "read where it lies (packing refused: one step)"
+                                         : "read where it lies (packing refused: at most 3 sequences)";
+  em_note_write("layer: %lld step%s, blocks of %lld sequences go through all steps, %s loop; the recurrent weight is %s",
+                (long long)l->s.steps, EM_NOTE_S(l->s.steps),
+                (long long)l->block, em_priv_note_isa, weight);
+}
 em_status k_cpu_rnn_layer(em_plan *p, em_tensor *input, em_tensor *hx, em_tensor *cx, em_tensor *w_ih, em_tensor *w_hh, em_tensor *b_ih,
                           em_tensor *b_hh, em_tensor *w_hr, em_ints batch_sizes, int64_t mode, bool reverse, bool train, em_tensor *output,
                           em_tensor *hy, em_tensor *cy, em_tensor *reserve) {
@@ -207,6 +216,7 @@ em_status k_cpu_rnn_layer(em_plan *p, em_tensor *input, em_tensor *hx, em_tensor
       l.b_hn = l.f.bias;
     }
     pack_forward(&l, w_hh, w_hr);
+    if (EM_UNLIKELY(em_priv_notes_wanted)) note_layer(&l);
     st = em_threads_for((l.s.batch + l.block - 1) / l.block, 1, forward_blocks, &l);
   }
   em_priv_end_long(token);
@@ -351,6 +361,7 @@ em_status k_cpu_rnn_layer_backward(em_plan *p, em_tensor *grad_output, em_tensor
   void *token = begin(&l);
   pack_backward(&l, w_hh, w_hr);
   states_before(&l, em_tensor_data(first));
+  if (EM_UNLIKELY(em_priv_notes_wanted)) note_layer(&l);
   st = em_threads_for((l.s.batch + l.block - 1) / l.block, 1, backward_blocks, &l);
   if (st == EM_OK) st = input_gradients(&l, copy ? l.b.x : em_tensor_data(input), w_ih, d);
   if (st == EM_OK) st = hidden_gradients(&l, d);

@@ -3,6 +3,7 @@
 // Sums of f32 and of 16-bit floats are carried in double and rounded once an element.
 #include <math.h>
 #include "../../core/half.h"
+#include "../../core/note.h"
 #include "../../core/threads.h"
 #include "gen_ops.h"
 #include "kernel_math.h"
@@ -40,6 +41,12 @@ static em_status scan(scan_fn fn, em_tensor *self, int64_t dim, em_tensor *out, 
   for (int d = (int)dim + 1; d < out->ndim; d++) j.inner *= out->sizes[d];
   j.bands = (j.inner + BAND - 1) / BAND;
   const int64_t units = out->numel / (j.n * j.inner) * j.bands, each = j.n * (j.inner < BAND ? j.inner : BAND);
+  if (j.inner == 1)
+    EM_NOTE("lines: %lld of %lld elements, one after another, in place of the copied input (bands refused: the dim is the last one)",
+            (long long)units, (long long)j.n);
+  else
+    EM_NOTE("bands: up to %d neighbouring lines of %lld elements together, in place of the copied input (lines refused: their elements lie "
+            "%lld apart)", BAND, (long long)j.n, (long long)j.inner);
   void *token = em_priv_begin_long(out->numel >= EM_LONG_NUMEL);
   em_status st = em_threads_for(units, GRAIN / each + 1, bands, &j);
   em_priv_end_long(token);

@@ -4,6 +4,7 @@
 // dim other than the indexed one, so that no two write the same element and results do not depend on their number.
 #include <math.h>
 #include <string.h>
+#include "../../core/note.h"
 #include "../../core/threads.h"
 #include "gen_ops.h"
 #include "../../dispatch/index_along.h"
@@ -131,6 +132,25 @@ static void merge_dims(walk *w) {
   }
   w->ndim = n;
 }
+static __attribute__((cold)) void note_walk(const walk *w) {
+  const int d = w->ndim - 1;
+  const char *shares = w->split < 0 ? "no dim has two places" : w->gets ? "a dim of the result" : "a dim that is not the indexed one, "
+      "so that no two write one element";
+  if (w->run == NULL) {
+    em_note_write("check: %lld positions are looked at before anything is read or written", (long long)w->numel);
+    return;
+  }
+  if (w->is[d] == 0)
+    em_note_write("whole runs: one position for each run of %lld elements, %s loop (element by element refused: the index does not "
+                  "change along "
+                  "them); threads share %s", (long long)w->sizes[d], em_priv_note_isa, shares);
+  else
+    em_note_write("element by element: positions in pieces of %d, %s, %s loop (whole runs refused: each element has a position of its "
+                  "own); "
+                  "threads share %s", PIECE, w->index_dtype == EM_I64 && w->is[d] == 8 ? "read where they lie" : "widened or gathered "
+                  "first",
+                  em_priv_note_isa, shares);
+}
 static em_status run_walk(walk *w) {
   if (w->numel == 0) return EM_OK;
   int64_t most = 1;
@@ -140,6 +160,7 @@ static em_status run_walk(walk *w) {
       most = w->sizes[d];
       w->split = d;
     }
+  if (EM_UNLIKELY(em_priv_notes_wanted)) note_walk(w);
   const int64_t each = w->numel / most, grain = 32768 / (each > 0 ? each : 1) + 1;
   void *token = em_priv_begin_long(w->numel > EM_LONG_NUMEL);
   em_status st = em_threads_for(most, grain, slab, w);

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 #include "../../core/half.h"
+#include "../../core/note.h"
 #include "../../core/threads.h"
 #include "../../dispatch/sort_plan.h"
 #include "gen_ops.h"
@@ -68,6 +69,9 @@ em_status k_cpu_searchsorted(em_plan *p, em_tensor *seq, em_tensor *self, bool o
   search job = {.fn = &table[p->attr[0]], .seq = em_tensor_data(s), .values = em_tensor_data(v), .n = n, .size = size,
                 .row = s->ndim == 1 ? v->numel : v->sizes[v->ndim - 1], .step = s->ndim == 1 ? 0 : n * size,
                 .right = p->attr[1] != 0, .out = whole};
+  EM_NOTE("bisection: %lld values in %s of %lld, %s loop", (long long)v->numel, s->ndim == 1 ? "one sorted row" : "sorted rows",
+          (long long)n,
+          em_priv_note_isa);
   void *token = em_priv_begin_long(v->numel > EM_LONG_NUMEL / 8);
   st = em_threads_for(v->numel, 4096, search_range, &job);
   em_priv_end_long(token);

@@ -1,6 +1,7 @@
 // softmax.c: splits a tensor into rows or bands for the loops of softmax_loops.c. f16 and bf16 pass through f32.
 #include "softmax_loops.h"
 #include "../../core/half.h"
+#include "../../core/note.h"
 #include "../../core/threads.h"
 #include "gen_ops.h"
 
@@ -79,6 +80,12 @@ static em_status run(int kind, int64_t dim, em_tensor *a, em_tensor *b, em_tenso
   for (int d = (int)dim + 1; d < out->ndim; d++) j.inner *= out->sizes[d];
   int64_t outer = out->numel / (j.n * j.inner);
   j.bands = (j.inner + EM_SM_BAND - 1) / EM_SM_BAND;
+  if (j.inner == 1)
+    EM_NOTE("rows: %lld of %lld elements, %s loop in %s (bands refused: rows lie dense)", (long long)outer,
+            (long long)j.n, em_priv_note_isa, em_dtype_name(compute));
+  else
+    EM_NOTE("bands: up to %d neighbouring columns of %lld elements together, %s loop in %s (rows refused: a row's elements lie %lld apart)",
+            EM_SM_BAND, (long long)j.n, em_priv_note_isa, em_dtype_name(compute), (long long)j.inner);
   void *token = em_priv_begin_long(out->numel > EM_LONG_NUMEL);
   if (j.inner == 1) st = em_threads_for(outer, EM_LONG_NUMEL / 2 / j.n + 1, rows, &j);
   else st = em_threads_for(outer * j.bands, EM_LONG_NUMEL / 2 / (j.n * EM_SM_BAND) + 1, bands, &j);

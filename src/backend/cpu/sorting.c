@@ -2,6 +2,7 @@
 // pairs are sorted by radix, digit by digit from the lowest, which keeps equal ones in order. A digit that all keys share is
 // skipped; short rows are sorted by counting. Threads take rows; each lane has a piece of the plan's workspace.
 #include <string.h>
+#include "../../core/note.h"
 #include "../../core/threads.h"
 #include "gen_ops.h"
 #include "sort_keys.h"
@@ -208,12 +209,23 @@ static em_status run_lanes(void *context, int64_t begin, int64_t end) {
 static em_status run_rows(const job *j, each_row fn) {
   lanes l = {j, fn};
   if (j->rows == 0) return EM_OK;
+  if (EM_UNLIKELY(em_priv_notes_wanted) && j->self->numel <= EM_LONG_NUMEL) em_note_threads(1, j->self->numel, EM_LONG_NUMEL + 1);
   void *token = em_priv_begin_long(j->self->numel > EM_LONG_NUMEL / 8);
   em_status st = j->self->numel > EM_LONG_NUMEL ? em_threads_for(j->lanes, 1, run_lanes, &l) : run_lanes(&l, 0, j->lanes);
   em_priv_end_long(token);
   return st;
 }
 
+static __attribute__((cold)) void note_sort(const job *j, const char *why) {
+  if (j->n <= SHORT_ROW)
+    em_note_write("ranks: %lld row%s of %lld, each element counts the smaller ones, %s loop (radix refused: rows of up to %d elements; %s)",
+                  (long long)j->rows, EM_NOTE_S(j->rows), (long long)j->n, em_priv_note_isa, SHORT_ROW, why);
+  else
+    em_note_write("radix: %lld row%s of %lld pairs of a key of %d bits and a position, %s (ranks refused: rows of more than %d "
+                  "elements; %s)",
+                  (long long)j->rows, EM_NOTE_S(j->rows), (long long)j->n, j->wide ? 64 : j->bits,
+                  j->wide ? "the upper halves first" : "a byte of it at a time", SHORT_ROW, why);
+}
 static void whole_row(const job *j, const row *r, char *room) {
   order_row(j, r, room, j->n);
 }
@@ -223,6 +235,7 @@ em_status k_cpu_sort_stable(em_plan *p, em_tensor *self, em_opt_bool stable, int
   job j;
   start(&j, self, p->attr[0], values, indices, p->work);
   j.flip = descending;
+  if (EM_UNLIKELY(em_priv_notes_wanted)) note_sort(&j, "a heap refused: all elements are wanted");
   return run_rows(&j, whole_row);
 }
 em_status k_cpu_sort(em_plan *p, em_tensor *self, int64_t dim, bool descending, em_tensor *values, em_tensor *indices) {
@@ -298,6 +311,11 @@ em_status k_cpu_topk(em_plan *p, em_tensor *self, int64_t k, int64_t dim, bool l
   start(&j, self, p->attr[0], values, indices, p->work);
   j.k = k;
   j.flip = largest;
+  if (few(k, j.n))
+    EM_NOTE("heap: the %lld best of %lld so far, %lld row%s; pieces of %d with nothing better are passed over, %s loop (radix refused: "
+            "at most a "
+            "32nd is wanted)", (long long)k, (long long)j.n, (long long)j.rows, EM_NOTE_S(j.rows), PIECE, em_priv_note_isa);
+  else if (EM_UNLIKELY(em_priv_notes_wanted)) note_sort(&j, "a heap refused: more than a 32nd is wanted");
   return run_rows(&j, best_row);
 }
 
@@ -341,5 +359,8 @@ em_status k_cpu_kthvalue(em_plan *p, em_tensor *self, int64_t k, int64_t dim, bo
   job j;
   start(&j, self, p->attr[0], values, indices, p->work);
   j.k = k - 1;
+  EM_NOTE("narrowing down: %lld row%s of %lld, by bytes of a key of %d bits from the highest on, what differs is dropped (sorting "
+          "refused: one "
+          "element is wanted)", (long long)j.rows, EM_NOTE_S(j.rows), (long long)j.n, j.wide ? 64 : j.bits);
   return run_rows(&j, kth_row);
 }

@@ -1,6 +1,7 @@
 // statistics.c: medians and modes of lines. Elements become whole numbers of the same order (nan above all, -0 with 0), so that one
 // selection and one sort do for every dtype; equal elements keep the order of their positions.
 #include <string.h>
+#include "../../core/note.h"
 #include "../../core/threads.h"
 #include "gen_ops.h"
 
@@ -132,6 +133,7 @@ static em_status lines(void *context, int64_t begin, int64_t end) {
   }
   return EM_OK;
 }
+static pair choose_mode(pair *a, pair *room, int64_t n, int64_t nans);
 static em_status run(em_plan *p, em_tensor *self, int dim, em_tensor *values, em_tensor *indices,
                      pair (*choose)(pair *, pair *, int64_t, int64_t)) {
   if (values->numel == 0) return EM_OK;
@@ -147,6 +149,13 @@ static em_status run(em_plan *p, em_tensor *self, int dim, em_tensor *values, em
     em_cast_store(em_tensor_data(values), values->dtype, 0, &nan, EM_F64, 1);
     return EM_OK;
   }
+  if (choose == choose_mode)
+    EM_NOTE("sorting: %lld line%s of %lld pairs of a key and a position (selecting refused: equal elements are counted)",
+            (long long)j.lines,
+            EM_NOTE_S(j.lines), (long long)j.n);
+  else
+    EM_NOTE("selecting: %lld line%s of %lld pairs of a key and a position (sorting refused: one element is wanted)", (long long)j.lines,
+            EM_NOTE_S(j.lines), (long long)j.n);
   void *token = em_priv_begin_long(self->numel >= EM_LONG_NUMEL);
   em_status st = em_threads_for(j.slots, 8192 / (j.n * (j.lines / j.slots + 1)) + 1, lines, &j);
   em_priv_end_long(token);
