@@ -13,6 +13,8 @@ import subprocess
 import sys
 import tempfile
 
+import bench_more
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SECTIONS = "add chain matmul mlp cnn gpt lstm elementwise decode conv import rss".split()
 RATES = ("GFLOP/s", "tok/s")  # more is better
@@ -112,8 +114,12 @@ def main():
               f"{target:>6}{'  ABOVE' if bad else ''}{''.join(f'  {m}: {e}' for m, e in error.items())}")
     print(f"{above} rows above their target")
     if options.page:
+        kept = ""
+        if os.path.exists(options.page):
+            with open(options.page, encoding="utf-8") as file:
+                kept = "".join(file.read().partition(bench_more.HEADING)[1:])  # bench_more.py writes this part
         with open(options.page, "w", encoding="utf-8") as file:
-            file.write(page(found, options))
+            file.write(page(found, options) + ("\n" + kept if kept else ""))
     return 0
 
 

@@ -169,12 +169,30 @@ def emit_loops(r, loop, printer):
         f"  else step_{name}(s, p, w, {args});\n}}"
     )
     merge = " ".join(f"const {ct[n]} new_{n} = {printer.print(parts['merge', n])};" for n in r.names)
-    o.append(f"static void merge_{name}(char *a, const char *b, int64_t w) {{")
+    o.append(f"static inline __attribute__((always_inline)) void merge_{name}(char *a, const char *b, int64_t w) {{")
     o += arrays("a") + arrays("b", "const ", "_b")
     o.append(
         f"  _Pragma(\"omp simd\")\n  for (int64_t j = 0; j < w; j++) {{\n    {reads()} {reads('_b')}\n"
         f"    {merge}\n    {store}\n  }}\n}}"
     )
+    if has_segment(r, loop):
+        lanes = "EM_RED_FOLDED(sizeof *acc)"
+        at = lambda k: f"(char *)(acc + {k})"  # noqa: E731
+        n = r.names[0]
+        segment = [
+            f"static void segment_{name}(char *s, const char *x, int64_t n) {{",
+            f"  {C_TYPES[loop]} acc[EM_RED_LANES];",
+            f"  const {C_TYPES[loop]} *p = (const {C_TYPES[loop]} *)x;",
+            "  const int64_t rows = n / EM_RED_LANES, rest = n % EM_RED_LANES;",
+            f"  _Pragma(\"omp simd\")\n  for (int64_t j = 0; j < EM_RED_LANES; j++) {{ const {C_TYPES[loop]} x = {x}; const {ct[n]} {n} = "
+            f"{printer.print(parts['init', n])}; {step} acc[j] = new_{n}; }}",
+            f"  step_{name}((char *)acc, p + EM_RED_LANES, EM_RED_LANES, rows - 1, EM_RED_LANES, 0, 0, 0);",
+            f"  if (rest > 0) step_{name}((char *)acc, p + rows * EM_RED_LANES, rest, 1, 0, 0, 0, 0);",
+            *(f"  if ({half} >= {lanes}) merge_{name}((char *)acc, {at(half)}, {half});" for half in (32, 16, 8)),
+            f"  memcpy(s, acc, {lanes} * sizeof *acc);",
+            "}",
+        ]
+        o += segment
     o.append(
         f"static void finish_{name}(const char *s, int64_t w, int64_t n, const double *attr, char *const *out) {{\n"
         "  (void)n, (void)attr;"
@@ -192,6 +210,11 @@ def emit_loops(r, loop, printer):
     return "\n".join(o)
 
 
+def has_segment(r, loop):
+    """One variable of 4 or 8 bytes: the lanes of a short line fit into registers."""
+    return len(r.names) == 1 and not r.index and SIZES[loop] in (4, 8) and not loop.startswith("c")
+
+
 SIZES = {"f32": 4, "f64": 8, "i64": 8, "c64": 8, "c128": 16, "b8": 1}
 
 
@@ -199,7 +222,7 @@ def emit_kernels(reductions, vocabulary):
     printer = CPrinter(vocabulary)
     o = [
         head("emit_reduction.py"),
-        '#include "backend/cpu/isa.h"\n#include "backend/cpu/kernel_math.h"\n#include "dispatch/reduction.h"\n',
+        '#include <string.h>\n#include "backend/cpu/isa.h"\n#include "backend/cpu/kernel_math.h"\n#include "dispatch/reduction.h"\n',
     ]
     for r in reductions:
         o.append(f"// {r.row.functional.full}  [{r.row.where}]")
@@ -211,7 +234,8 @@ def emit_kernels(reductions, vocabulary):
             sizes = ", ".join(str(8 if n in r.index else SIZES[loop]) for n in r.names)
             o.append(
                 f"    [{SLOTS[loop]}] = {{{{{sizes}}}, "
-                f"init_{r.key}_{loop}, rows_{r.key}_{loop}, merge_{r.key}_{loop}, finish_{r.key}_{loop}}},"
+                f"init_{r.key}_{loop}, rows_{r.key}_{loop}, merge_{r.key}_{loop}, finish_{r.key}_{loop}, "
+                f"{f'segment_{r.key}_{loop}' if has_segment(r, loop) else 'NULL'}}},"
             )
         o.append("  },")
     o.append("};\n")

@@ -242,25 +242,39 @@ static PyObject *f_frombuffer(PyObject *Py_UNUSED(m), PyObject *args, PyObject *
 
 // ---------------------------------------------------------------- to numpy
 // numpy.ndarray(shape, dtype, storage, offset, strides): the storage object exports its bytes and is the array's base.
+// numpy.ndarray, looked up once; borrowed.
+static PyObject *array_class(void) {
+  static PyObject *cls;
+  if (cls != NULL) return cls;
+  PyObject *numpy = PyImport_ImportModule("numpy");
+  if (numpy == NULL) return NULL;
+  cls = PyObject_GetAttrString(numpy, "ndarray");
+  Py_DECREF(numpy);
+  return cls;
+}
+// The name of a dtype as numpy's class takes it, made once; borrowed.
+static PyObject *array_dtype(int dtype) {
+  static PyObject *names[EM_NUM_DTYPES];
+  if (names[dtype] == NULL) names[dtype] = PyUnicode_InternFromString(em_priv_dtypes[dtype].np);
+  return names[dtype];
+}
 static PyObject *make_array(em_tensor *t) {
-  const char *np = em_priv_dtypes[t->dtype].np;
-  if (np == NULL) return PyErr_Format(PyExc_TypeError, "Got unsupported ScalarType %s", em_dtype_scalar_name(t->dtype));
-  PyObject *numpy = PyImport_ImportModule("numpy"),
-           *cls = numpy == NULL ? NULL : PyObject_GetAttrString(numpy, "ndarray");
-  Py_XDECREF(numpy);
+  if (em_priv_dtypes[t->dtype].np == NULL)
+    return PyErr_Format(PyExc_TypeError, "Got unsupported ScalarType %s", em_dtype_scalar_name(t->dtype));
+  PyObject *cls = array_class(), *np = array_dtype(t->dtype);
   int64_t bytes[EM_MAX_DIMS], item = (int64_t)em_tensor_itemsize(t);
   for (int i = 0; i < t->ndim; i++) bytes[i] = t->strides[i] * item;
   PyObject *shape = em_py_ints_tuple(t->ndim, t->sizes), *strides = em_py_ints_tuple(t->ndim, bytes),
-           *storage = em_py_storage_of(t->storage), *r = NULL;
-  if (cls != NULL && shape != NULL && strides != NULL && storage != NULL) {
+           *storage = em_py_storage_of(t->storage), *offset = PyLong_FromLongLong((long long)(t->offset * item)), *r = NULL;
+  if (cls != NULL && np != NULL && shape != NULL && strides != NULL && storage != NULL && offset != NULL) {
     t->storage->resizable = 0;  // the array points into it
-    if (t->numel == 0 || t->storage->data == NULL) r = PyObject_CallFunction(cls, "Os", shape, np);
-    else r = PyObject_CallFunction(cls, "OsOLO", shape, np, storage, (long long)(t->offset * item), strides);
+    PyObject *args[] = {shape, np, storage, offset, strides};
+    r = PyObject_Vectorcall(cls, args, t->numel == 0 || t->storage->data == NULL ? 2 : 5, NULL);
   }
-  Py_XDECREF(cls);
   Py_XDECREF(shape);
   Py_XDECREF(strides);
   Py_XDECREF(storage);
+  Py_XDECREF(offset);
   return r;
 }
 

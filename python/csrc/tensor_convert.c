@@ -241,10 +241,30 @@ static PyObject *m_item(PyObject *o, PyObject *Py_UNUSED(none)) {
   return em_py_item(T(o));
 }
 
+// The elements of a row, for the dtypes that lists are mostly made of: 1; -1: failed; 0: another dtype.
+static int fill_row(PyObject *l, int dtype, const char *p, int64_t step, int64_t n) {
+#define FILL(make)                             \
+  for (int64_t i = 0; i < n; i++, p += step) { \
+    PyObject *x = make;                        \
+    if (x == NULL) return -1;                  \
+    PyList_SET_ITEM(l, i, x);                  \
+  }                                            \
+  return 1
+  switch (dtype) {
+    case EM_F32: FILL(PyFloat_FromDouble(*(const float *)(const void *)p));
+    case EM_F64: FILL(PyFloat_FromDouble(*(const double *)(const void *)p));
+    case EM_I64: FILL(PyLong_FromLongLong(*(const int64_t *)(const void *)p));
+    default: return 0;
+  }
+#undef FILL
+}
 static PyObject *list_level(const em_tensor *t, const char *p, int d) {
   if (d == t->ndim) return em_py_from_scalar(em_scalar_load(t->dtype, p));
   PyObject *l = PyList_New((Py_ssize_t)t->sizes[d]);
   int64_t step = t->strides[d] * (int64_t)em_tensor_itemsize(t);
+  const int filled = l != NULL && d == t->ndim - 1 ? fill_row(l, t->dtype, p, step, t->sizes[d]) : 0;
+  if (filled < 0) Py_CLEAR(l);
+  if (filled != 0) return l;
   for (int64_t i = 0; l != NULL && i < t->sizes[d]; i++) {
     PyObject *x = list_level(t, p + i * step, d + 1);
     if (x == NULL) Py_CLEAR(l);

@@ -13,6 +13,9 @@
 #define EM_RED_VAR_BYTES (EM_RED_LANES * 16)  // variable k of a block begins at k * EM_RED_VAR_BYTES
 typedef union em_red_block { char bytes[EM_RED_VARS * EM_RED_VAR_BYTES]; em_c128 align; } em_red_block;
 
+#define EM_RED_TOGETHER 16                    // outputs of one segment whose folded lanes go side by side
+#define EM_RED_FOLDED(bytes) ((bytes) <= 4 ? 16 : EM_RED_VAR_BYTES / EM_RED_TOGETHER / (int64_t)(bytes))
+
 typedef struct em_red_kernel {
   uint8_t var_bytes[EM_RED_VARS];  // of one element of each variable
   void (*init)(char *s, int64_t w);
@@ -22,6 +25,8 @@ typedef struct em_red_kernel {
                int64_t index_lane);
   void (*merge)(char *a, const char *b, int64_t w);  // a: elements before those of b
   void (*finish)(const char *s, int64_t w, int64_t n, const double *attr, char *const *out);
+  // n >= EM_RED_LANES elements on as many lanes, folded to EM_RED_FOLDED; only where the state is one small variable.
+  void (*segment)(char *s, const char *x, int64_t n);
 } em_red_kernel;
 
 enum {

@@ -99,21 +99,3 @@ em_status check_stack(em_tensors tensors, int64_t dim, em_plan *p) {
   em_plan_output_set(p, dtype, first->ndim + 1, sizes, first->device);
   return EM_OK;
 }
-em_status k_cpu_stack(em_plan *p, em_tensors tensors, int64_t dim, em_tensor *out) {
-  dim = p->attr[0];
-  int64_t sizes[EM_MAX_DIMS], strides[EM_MAX_DIMS];
-  for (int i = 0, k = 0; i < out->ndim; i++) {
-    if (i == dim) continue;
-    sizes[k] = out->sizes[i];
-    strides[k++] = out->strides[i];
-  }
-  for (int64_t i = 0; i < tensors.n; i++) {
-    em_tensor *window;
-    EM_PASS(em_tensor_new_window(out->storage, out->ndim - 1, sizes, strides, out->offset + i * out->strides[dim],
-                                 out->dtype, &window));
-    em_status st = em_copy_into(window, tensors.p[i]);
-    em_tensor_release(window);
-    EM_PASS(st);
-  }
-  return EM_OK;
-}

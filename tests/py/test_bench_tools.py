@@ -5,11 +5,15 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "bench"))
 
+import bench_more  # noqa: E402
 import bench_overhead  # noqa: E402
 import benchlib  # noqa: E402
+import sweep  # noqa: E402
 
 SLOW = """import time
 def full(shape, value, dtype=None):
@@ -74,3 +78,45 @@ def test_a_dead_worker_costs_its_rows_only(tmp_path):
 def test_medians():
     assert benchlib.median([]) is None
     assert benchlib.median([3.0, 1.0, 2.0]) == 2.0 and benchlib.median([4.0, 1.0]) == 2.5
+
+
+def test_sweep_measures_what_it_names(tmp_path):
+    out = tmp_path / "out.json"
+    command = [sys.executable, os.path.join(ROOT, "bench", "sweep.py"), "--modules", "ember", "--op", "softmax.int", "--exact"]
+    command += ["--dtypes", "float32", "--sizes", "tiny,4k", "--rounds", "2", "--seconds", "0.002", "--json", str(out)]
+    r = subprocess.run([*command, "--above", "0.5"], capture_output=True, text=True)
+    assert r.returncode == 0, r.stderr
+    rows = {row["row"]: row for row in json.loads(out.read_text())["rows"]}
+    plain = [sweep.key("softmax.int", "float32", size, "plain", way) for size in ("tiny", "4k") for way in sweep.WAYS]
+    other = [sweep.key("softmax.int", "float32", "4k", layout, way) for layout in ("turned", "wide") for way in sweep.WAYS]
+    assert set(rows) == {*plain, *other}, "layouts make no difference to what is tiny"
+    assert all(row["ember"] > 0 and row["ratio"] == 1.0 and not row["errors"] for row in rows.values())
+    assert "8 rows measured, 0 not" in r.stdout
+
+
+@pytest.mark.parametrize("layout", sweep.LAYOUTS)
+def test_sweep_makes_sizes_and_layouts(layout):
+    import ember
+
+    calls = sweep.Calls(ember, 1)
+    shown = []
+    calls.ready = lambda call, args, kwargs, way: shown.append((args, kwargs, way))
+    calls.make("exp", "float32", "1M", layout, "bwd")
+    (tensor,), kwargs, way = shown[0]
+    assert kwargs == {} and way == "bwd" and tensor.requires_grad
+    assert abs(tensor.numel() / (1 << 20) - 1) < 0.05 and tensor.dim() == 2
+    assert (tensor.stride(0) == 0) == (layout == "wide") and (tensor.stride(1) == 1) == (layout != "turned")
+
+
+def test_more_rows_and_their_section(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("# A page\n\ntext\n\n" + bench_more.HEADING + "\n\nold\n")
+    command = [sys.executable, os.path.join(ROOT, "bench", "bench_more.py"), "--modules", "ember", "--rounds", "1"]
+    command += ["--seconds", "0.001", "--page", str(page), "--json", str(tmp_path / "out.json")]
+    r = subprocess.run(command, capture_output=True, text=True)
+    assert r.returncode == 0 and r.stderr == ""
+    text = page.read_text()
+    assert text.startswith("# A page\n\ntext\n\n" + bench_more.HEADING) and "old" not in text
+    measured = json.loads((tmp_path / "out.json").read_text())["rows"]
+    assert {row["row"] for row in measured} == set(bench_more.rows(None)) >= set(bench_more.TARGETS)
+    assert all(row["ember"] > 0 and f"| {row['row']} |" in text for row in measured)

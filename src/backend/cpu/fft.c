@@ -1,5 +1,6 @@
-// fft.c: Fourier transforms dim by dim. A length is taken apart into factors 4, 2, 3, 5 and primes up to 31; one with a larger
-// prime becomes a convolution of twice its length (Bluestein), computed in double. Lines go through dense buffers.
+// fft.c: Fourier transforms dim by dim. A length is taken apart into factors 8, 4, 2, 3, 5 and primes up to 127; one with a larger
+// prime becomes a convolution of twice its length (Bluestein), computed in double. Lines go through dense buffers; real ones of
+// even length as complex ones of half that.
 #include <math.h>
 #include <string.h>
 #include "../../core/note.h"
@@ -17,21 +18,28 @@ typedef struct transform {
   const em_fft_fns *fns;
   bool wide, chirped;
   int64_t n, lanes, length;
-  void *tables, *chirp[2], *kernel[2];  // chirp: n x lanes, kernel: length x lanes
+  void *tables, *chirp[2], *kernel[2], *half[2];  // chirp: n, kernel: length, half: n / 2 + 1 roots of 2n
   size_t bytes, item;
 } transform;
 
-static int64_t factors_of(int64_t n, int *factors, int *count) {  // what is left: 1, or a part that has no pass
+static bool is_prime(int p) {
+  for (int d = 3; d * d <= p; d += 2)
+    if (p % d == 0) return false;
+  return true;
+}
+// Odd factors come first: they have no good loop for a single line's last pass. What is left: 1, or a part that has no pass.
+static int64_t factors_of(int64_t n, int *factors, int *count) {
   *count = 0;
-  while (n % 4 == 0) {
-    factors[(*count)++] = 4;
-    n /= 4;
-  }
-  for (int p = 2; p <= EM_FFT_LARGEST; p++)
-    while (n % p == 0) {
+  int64_t two = 1;
+  for (; n % 2 == 0; n /= 2) two *= 2;
+  for (int p = EM_FFT_LARGEST; p > 2; p -= 2)
+    while (is_prime(p) && n % p == 0) {
       factors[(*count)++] = p;
       n /= p;
     }
+  for (; two % 8 == 0 && two != 16; two /= 8) factors[(*count)++] = 8;
+  for (; two % 4 == 0; two /= 4) factors[(*count)++] = 4;
+  if (two == 2) factors[(*count)++] = 2;
   return n;
 }
 static void put(const transform *t, void *at, int64_t i, double v) {
@@ -64,11 +72,11 @@ static void root(const roots *r, int64_t k, double *re, double *im) {
   *re = a[0] * b[0] - a[1] * b[1];
   *im = a[0] * b[1] + a[1] * b[0];
 }
-static size_t stage_items(int64_t n, const int *factors, int count, int64_t lanes) {
+static size_t stage_items(int64_t n, const int *factors, int count) {
   size_t items = 0;
   for (int k = 0; k < count; k++) {
     n /= factors[k];
-    items += 2 * ((size_t)(factors[k] - 1) * (size_t)(n * lanes) + (size_t)factors[k]);
+    items += 2 * ((size_t)(factors[k] - 1) * (size_t)n + (size_t)factors[k]);
   }
   return items;
 }
@@ -80,7 +88,7 @@ static char *make_stages(transform *t, const int *factors, int count, const root
   p->stages = count;
   for (int k = 0; k < count; k++) {
     const int radix = factors[k];
-    const int64_t ido = t->length / (l1 * radix), n = (radix - 1) * ido * t->lanes;
+    const int64_t ido = t->length / (l1 * radix), n = (radix - 1) * ido;
     void *part[4];
     for (int i = 0; i < 4; i++) {
       part[i] = at;
@@ -91,10 +99,8 @@ static char *make_stages(transform *t, const int *factors, int count, const root
       for (int64_t i = 0; i < ido; i++) {
         double re, im;
         root(r, i * q * l1, &re, &im);
-        for (int64_t v = 0; v < t->lanes; v++) {
-          put(t, part[0], ((q - 1) * ido + i) * t->lanes + v, re);
-          put(t, part[1], ((q - 1) * ido + i) * t->lanes + v, im);
-        }
+        put(t, part[0], (q - 1) * ido + i, re);
+        put(t, part[1], (q - 1) * ido + i, im);
       }
     for (int64_t q = 0; q < radix; q++) {
       put(t, part[2], q, cos(-2 * 3.14159265358979323846 * (double)q / radix));
@@ -106,8 +112,8 @@ static char *make_stages(transform *t, const int *factors, int count, const root
 }
 // exp(-pi i k^2 / n), and the transform of its conjugate wrapped around the convolution's length.
 static em_status make_chirp(transform *t) {
-  const int64_t n = t->n, m = t->length, lanes = t->lanes;
-  const size_t size = (size_t)(m * lanes) * sizeof(double);
+  const int64_t n = t->n, m = t->length;
+  const size_t size = (size_t)m * sizeof(double);
   double *re = t->kernel[0], *im = t->kernel[1], *scratch = em_alloc(2 * size);
   if (scratch == NULL) return EM_NOMEM(2 * size);
   memset(re, 0, size);
@@ -116,18 +122,14 @@ static em_status make_chirp(transform *t) {
   for (int64_t k = 0; k < n; k++) {
     const double angle = 3.14159265358979323846 * (double)square / (double)n, c = cos(angle), s = sin(angle);
     square = (square + 2 * k + 1) % (2 * n);
-    for (int64_t v = 0; v < lanes; v++) {
-      ((double *)t->chirp[0])[k * lanes + v] = c;
-      ((double *)t->chirp[1])[k * lanes + v] = -s;
-      re[k * lanes + v] = c / (double)m;
-      im[k * lanes + v] = s / (double)m;
-      if (k > 0) {
-        re[(m - k) * lanes + v] = c / (double)m;
-        im[(m - k) * lanes + v] = s / (double)m;
-      }
-    }
+    ((double *)t->chirp[0])[k] = c;
+    ((double *)t->chirp[1])[k] = -s;
+    re[k] = re[(m - k) % m] = c / (double)m;
+    im[k] = im[(m - k) % m] = s / (double)m;
   }
-  t->fns->run(&t->plan, re, im, scratch, scratch + m * lanes);
+  em_fft_plan alone = t->plan;
+  alone.lanes = 1;
+  t->fns->run(&alone, re, im, scratch, scratch + m);
   em_free(scratch, 2 * size);
   return EM_OK;
 }
@@ -135,9 +137,11 @@ static void transform_free(transform *t) {
   if (t->tables != NULL) em_free(t->tables, t->bytes);
   t->tables = NULL;
 }
-static em_status transform_make(transform *t, int64_t n, int64_t lines, bool wide) {
+// n points; `halved`: lines hold twice as many real numbers. Long lines go one by one, where the buffers stay in the first cache,
+// unless they are `spread` over memory with neighbours in between.
+static em_status transform_make(transform *t, int64_t n, int64_t lines, bool spread, bool wide, bool halved) {
   int factors[EM_FFT_STAGES], count;
-  *t = (transform){.n = n, .length = n, .lanes = lines >= 8 && n <= 4096 ? 8 : 1};
+  *t = (transform){.n = n, .length = n, .lanes = lines >= EM_FFT_LANES && n <= (spread ? 4096 : 256) ? EM_FFT_LANES : 1};
   t->chirped = factors_of(n, factors, &count) > 1;
   if (n > INT64_MAX / 1024) return EM_NOMEM(INT64_MAX);
   if (t->chirped) {
@@ -148,27 +152,37 @@ static em_status transform_make(transform *t, int64_t n, int64_t lines, bool wid
   t->wide = wide || t->chirped;
   t->item = t->wide ? sizeof(double) : sizeof(float);
   t->fns = &table[t->wide];
-  const size_t stages = stage_items(t->length, factors, count, t->lanes) * t->item;
-  const size_t chirps = t->chirped ? 2 * (size_t)((n + t->length) * t->lanes) * sizeof(double) : 0;
-  const size_t rounded = (stages + 63) / 64 * 64;
-  t->bytes = rounded + chirps + 64;
+  const size_t stages = stage_items(t->length, factors, count) * t->item, halves = halved ? (size_t)(n / 2 + 1) * t->item : 0;
+  const size_t chirps = t->chirped ? 2 * (size_t)(n + t->length) * sizeof(double) : 0;
+  const size_t rounded = (stages + 63) / 64 * 64, half = (halves + 63) / 64 * 64;
+  t->bytes = rounded + 2 * half + chirps + 64;
   t->tables = em_alloc(t->bytes);
   if (t->tables == NULL) return EM_NOMEM(t->bytes);
-  const size_t rb = root_bytes(t->length);
+  const size_t rb = root_bytes(t->length > 2 * n ? t->length : 2 * n);
   void *memory = em_alloc(rb);
   em_status st = memory == NULL ? EM_NOMEM(rb) : EM_OK;
   if (st == EM_OK) {
     roots r;
+    char *at = t->tables;
     make_roots(&r, t->length, memory);
-    make_stages(t, factors, count, &r, t->tables);
+    make_stages(t, factors, count, &r, at);
+    t->half[0] = at + rounded;
+    t->half[1] = at + rounded + half;
+    if (halved) make_roots(&r, 2 * n, memory);
+    for (int64_t k = 0; halved && k <= n / 2; k++) {
+      double re, im;
+      root(&r, k, &re, &im);
+      put(t, t->half[0], k, re);
+      put(t, t->half[1], k, im);
+    }
     em_free(memory, rb);
   }
   if (st == EM_OK && t->chirped) {
-    double *at = (double *)(void *)((char *)t->tables + rounded);
+    double *at = (double *)(void *)((char *)t->tables + rounded + 2 * half);
     t->chirp[0] = at;
-    t->chirp[1] = at + n * t->lanes;
-    t->kernel[0] = at + 2 * n * t->lanes;
-    t->kernel[1] = at + 2 * n * t->lanes + t->length * t->lanes;
+    t->chirp[1] = at + n;
+    t->kernel[0] = at + 2 * n;
+    t->kernel[1] = at + 2 * n + t->length;
     st = make_chirp(t);
   }
   if (st != EM_OK) transform_free(t);
@@ -181,13 +195,13 @@ static void transform_run(const transform *t, char *const *b) {
     return;
   }
   const int64_t used = t->n * t->lanes, all = t->length * t->lanes;
-  t->fns->multiply(b[0], b[1], t->chirp[0], t->chirp[1], used);
+  t->fns->multiply(b[0], b[1], t->chirp[0], t->chirp[1], t->n, t->lanes);
   memset(b[0] + (size_t)used * t->item, 0, (size_t)(all - used) * t->item);
   memset(b[1] + (size_t)used * t->item, 0, (size_t)(all - used) * t->item);
   t->fns->run(&t->plan, b[0], b[1], b[2], b[3]);
-  t->fns->multiply(b[0], b[1], t->kernel[0], t->kernel[1], all);
+  t->fns->multiply(b[0], b[1], t->kernel[0], t->kernel[1], t->length, t->lanes);
   t->fns->run(&t->plan, b[1], b[0], b[2], b[3]);  // parts exchanged: backwards
-  t->fns->multiply(b[0], b[1], t->chirp[0], t->chirp[1], used);
+  t->fns->multiply(b[0], b[1], t->chirp[0], t->chirp[1], t->n, t->lanes);
 }
 
 // --- lines of tensors
@@ -195,7 +209,7 @@ enum { COMPLEX, FROM_REAL, TO_REAL };
 typedef struct job {
   const transform *t;
   int kind, ndim, dim;
-  bool forward, wide;              // wide: elements are double
+  bool forward, wide, halved;      // wide: elements are double; halved: real lines are taken in pairs
   double scale;
   const em_tensor *from, *to;
   const char *in;
@@ -213,62 +227,74 @@ static void line_at(const job *j, int64_t l, int64_t *in, int64_t *out) {
     *out += i * j->to->strides[d];
   }
 }
-// Lanes [0, count) of the buffers from and to lines that begin at `at`: lines side by side are read side by side.
-#define LINES(T, S)                                                                                                \
-  static void load_##T##_##S(const job *j, const int64_t *at, int64_t count, S *re, S *im) {                       \
-    const int64_t step = j->from->strides[j->dim], n = j->t->n, lanes = j->t->lanes;                               \
-    const T *x = (const T *)(const void *)j->in;                                                                   \
-    if (j->kind == FROM_REAL) {                                                                                    \
-      for (int64_t i = 0; i < n; i++)                                                                              \
-        for (int64_t v = 0; v < count; v++) {                                                                      \
-          re[i * lanes + v] = (S)x[at[v] + i * step];                                                              \
-          im[i * lanes + v] = 0;                                                                                   \
-        }                                                                                                          \
-      return;                                                                                                      \
-    }                                                                                                              \
-    const int64_t have = j->kind == TO_REAL ? n / 2 + 1 : n;                                                       \
-    for (int64_t i = 0; i < have; i++)                                                                             \
-      for (int64_t v = 0; v < count; v++) {                                                                        \
-        re[i * lanes + v] = (S)x[2 * (at[v] + i * step)];                                                          \
-        im[i * lanes + v] = (S)x[2 * (at[v] + i * step) + 1];                                                      \
-      }                                                                                                            \
-    for (int64_t i = have; i < n; i++) /* the other half mirrors the first */                                      \
-      for (int64_t v = 0; v < count; v++) {                                                                        \
-        re[i * lanes + v] = re[(n - i) * lanes + v];                                                               \
-        im[i * lanes + v] = -im[(n - i) * lanes + v];                                                              \
-      }                                                                                                            \
-  }                                                                                                                \
-  static void store_##T##_##S(const job *j, const int64_t *at, int64_t count, const S *re, const S *im) {          \
-    const int64_t step = j->to->strides[j->dim], lanes = j->t->lanes;                                              \
-    const S scale = (S)j->scale;                                                                                   \
-    T *y = (T *)(void *)j->out;                                                                                    \
-    for (int64_t i = 0; i < j->outputs; i++)                                                                       \
-      for (int64_t v = 0; v < count; v++) {                                                                        \
-        if (j->kind == TO_REAL) {                                                                                  \
-          y[at[v] + i * step] = (T)(re[i * lanes + v] * scale);                                                    \
-        } else {                                                                                                   \
-          y[2 * (at[v] + i * step)] = (T)(re[i * lanes + v] * scale);                                              \
-          y[2 * (at[v] + i * step) + 1] = (T)(im[i * lanes + v] * scale);                                          \
-        }                                                                                                          \
-      }                                                                                                            \
-  }
-LINES(float, float)
-LINES(float, double)
-LINES(double, double)
-static void load(const job *j, const int64_t *at, int64_t count, void *re, void *im) {
-  if (j->wide) load_double_double(j, at, count, re, im);
-  else if (j->t->wide) load_float_double(j, at, count, re, im);
-  else load_float_float(j, at, count, re, im);
+// A side of complex numbers, or of real ones in pairs.
+static void side_of(const job *j, em_fft_side *s, const em_tensor *t, bool pairs) {
+  const int64_t step = t->strides[j->dim];
+  s->unit = 2 * step;
+  s->imag = pairs ? step : 1;
+  for (int v = 0; !pairs && v < s->lines; v++) s->base[v] *= 2;
 }
-static void store(const job *j, const int64_t *at, int64_t count, const void *re, const void *im) {
-  if (j->wide) store_double_double(j, at, count, re, im);
-  else if (j->t->wide) store_float_double(j, at, count, re, im);
-  else store_float_float(j, at, count, re, im);
+// Real lines that are not taken in pairs: through a line of their own at each end.
+#define REAL_LINES(T, S)                                                                                             \
+  static void read_##T##_##S(const job *j, const em_fft_side *s, S *re, S *im) {                                     \
+    const int64_t step = j->from->strides[j->dim], lanes = j->t->lanes;                                              \
+    for (int64_t i = 0; i < j->t->n; i++)                                                                            \
+      for (int64_t v = 0; v < s->lines; v++) {                                                                       \
+        re[i * lanes + v] = (S)((const T *)s->data)[s->base[v] + i * step];                                          \
+        im[i * lanes + v] = 0;                                                                                       \
+      }                                                                                                              \
+  }                                                                                                                  \
+  static void write_##T##_##S(const job *j, const em_fft_side *s, const S *re) {                                     \
+    const int64_t step = j->to->strides[j->dim], lanes = j->t->lanes;                                                \
+    for (int64_t i = 0; i < j->outputs; i++)                                                                         \
+      for (int64_t v = 0; v < s->lines; v++)                                                                         \
+        ((T *)s->data)[s->base[v] + i * step] = (T)(re[i * lanes + v] * (S)j->scale);                                \
+  }                                                                                                                  \
+  static void mirror_##T##_##S(const job *j, S *re, S *im) { /* the half that is not there */                        \
+    const int64_t n = j->t->n, lanes = j->t->lanes;                                                                  \
+    for (int64_t i = n / 2 + 1; i < n; i++)                                                                          \
+      for (int64_t v = 0; v < lanes; v++) {                                                                          \
+        re[i * lanes + v] = re[(n - i) * lanes + v];                                                                 \
+        im[i * lanes + v] = -im[(n - i) * lanes + v];                                                                \
+      }                                                                                                              \
+  }
+REAL_LINES(float, float)
+REAL_LINES(float, double)
+REAL_LINES(double, double)
+#define BY_DTYPES(name, ...)                                 \
+  do {                                                       \
+    if (j->wide) name##_double_double(__VA_ARGS__);          \
+    else if (j->t->wide) name##_float_double(__VA_ARGS__);   \
+    else name##_float_float(__VA_ARGS__);                    \
+  } while (0)
+static void load(const job *j, em_fft_side *s, void *re, void *im) {
+  const transform *t = j->t;
+  if (j->kind == FROM_REAL && !j->halved) {
+    BY_DTYPES(read, j, s, re, im);
+    return;
+  }
+  side_of(j, s, j->from, j->kind == FROM_REAL);
+  const int64_t have = j->kind != TO_REAL ? t->n : j->halved ? t->n + 1 : t->n / 2 + 1;
+  t->fns->load[j->wide](s, re, im, have, t->lanes);
+  if (j->kind != TO_REAL) return;
+  if (j->halved) t->fns->join(re, im, t->half[0], t->half[1], t->n, t->lanes);
+  else BY_DTYPES(mirror, j, re, im);
+}
+static void store(const job *j, em_fft_side *s, void *re, void *im) {
+  const transform *t = j->t;
+  if (j->kind == TO_REAL && !j->halved) {
+    BY_DTYPES(write, j, s, re);
+    return;
+  }
+  side_of(j, s, j->to, j->kind == TO_REAL);
+  if (j->kind == FROM_REAL && j->halved) t->fns->split(re, im, t->half[0], t->half[1], t->n, t->lanes);
+  t->fns->store[j->wide](s, re, im, j->kind == TO_REAL ? t->n : j->outputs, t->lanes);
 }
 static em_status groups(void *context, int64_t begin, int64_t end) {
   const job *j = context;
   const transform *t = j->t;
-  const size_t part = ((size_t)(t->length * t->lanes) * t->item + 63) / 64 * 64, bytes = 4 * part;
+  // A point more than the length: the last of a real line's.
+  const size_t part = ((size_t)((t->length + 1) * t->lanes) * t->item + 63) / 64 * 64, bytes = 4 * part;
   char *memory = em_alloc(bytes);
   if (memory == NULL) return EM_NOMEM(bytes);
   char *b[4] = {memory, memory + part, memory + 2 * part, memory + 3 * part};
@@ -276,11 +302,11 @@ static em_status groups(void *context, int64_t begin, int64_t end) {
   memset(memory, 0, 2 * part);
   for (int64_t g = begin; g < end; g++) {
     const int64_t first = g * t->lanes, n = j->lines - first < t->lanes ? j->lines - first : t->lanes;
-    int64_t in[8], out[8];
-    for (int64_t v = 0; v < n; v++) line_at(j, first + v, &in[v], &out[v]);
-    load(j, in, n, re, im);
+    em_fft_side in = {.data = (void *)(uintptr_t)j->in, .lines = (int)n}, out = {.data = j->out, .lines = (int)n, .scale = j->scale};
+    for (int64_t v = 0; v < n; v++) line_at(j, first + v, &in.base[v], &out.base[v]);
+    load(j, &in, re, im);
     transform_run(t, b);
-    store(j, out, n, re, im);
+    store(j, &out, re, im);
   }
   em_free(memory, bytes);
   return EM_OK;
@@ -293,7 +319,8 @@ static em_status along(int kind, em_tensor *from, em_tensor *to, int dim, int64_
            .to = to, .in = em_tensor_data(from), .out = em_tensor_data(to), .outputs = to->sizes[dim],
            .lines = to->numel / to->sizes[dim]};
   j.wide = to->dtype == EM_F64 || to->dtype == EM_C128;
-  EM_PASS(transform_make(&t, n, j.lines, j.wide));
+  j.halved = n % 2 == 0 && (kind == TO_REAL || (kind == FROM_REAL && j.outputs == n / 2 + 1));
+  EM_PASS(transform_make(&t, j.halved ? n / 2 : n, j.lines, from->strides[dim] != 1, j.wide, j.halved));
   const int64_t many = (j.lines + t.lanes - 1) / t.lanes, cost = t.length * t.lanes * (t.chirped ? 16 : 8);
   if (t.chirped)
     EM_NOTE("chirp: %lld line%s of %lld points by a convolution of %lld in double, %lld at a time, %s loop (stages refused: %lld has a "

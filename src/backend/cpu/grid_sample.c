@@ -1,57 +1,37 @@
 // grid_sample.c: pictures and volumes read at the points of a grid. One thread a batch entry where gradients meet.
+#include "grid_loops.h"
 #include "dense.h"
-#include <math.h>
-#include <string.h>
 #include "../../core/note.h"
 #include "../../core/threads.h"
 #include "gen_ops.h"
 
-enum { BILINEAR, NEAREST, BICUBIC };
-enum { ZEROS, BORDER, REFLECTION };
-typedef struct job {
-  int dims, mode, padding;
-  bool align, want_input, wide;
-  int64_t in[3], in_area, channels, points;
-  const void *input, *grid, *grad;
-  void *out, *grid_grad;  // backward: out is the input's gradient
-} job;
-
-#define BLOCK 32  // points whose taps are worked out before the channels are gone through
-#define TAPS 16
-#define T float
-#define FN(name) name##_f32
-#include "grid_bodies.inc.h"
-#undef T
-#undef FN
-#define T double
-#define FN(name) name##_f64
-#include "grid_bodies.inc.h"
+EM_ISA_DECLARE(const em_grid_fns, em_priv_grid, [2]);
+static const em_grid_fns *table;
+__attribute__((constructor)) static void pick(void) { table = EM_ISA_PICK(em_priv_grid); }
 
 static em_status forward(void *context, int64_t begin, int64_t end) {
-  const job *j = context;
-  const int64_t blocks = (j->points + BLOCK - 1) / BLOCK;
+  const em_grid_job *j = context;
+  const int64_t blocks = (j->points + EM_GRID_BLOCK - 1) / EM_GRID_BLOCK;
   for (int64_t i = begin; i < end; i++) {
-    const int64_t p = i % blocks * BLOCK;
-    const int count = (int)(j->points - p < BLOCK ? j->points - p : BLOCK);
-    if (j->wide) sample_f64(j, i / blocks, p, count);
-    else sample_f32(j, i / blocks, p, count);
+    const int64_t p = i % blocks * EM_GRID_BLOCK;
+    const int count = (int)(j->points - p < EM_GRID_BLOCK ? j->points - p : EM_GRID_BLOCK);
+    table[j->wide].sample(j, i / blocks, p, count);
   }
   return EM_OK;
 }
 static em_status backward(void *context, int64_t begin, int64_t end) {
-  const job *j = context;
+  const em_grid_job *j = context;
   for (int64_t n = begin; n < end; n++)
-    for (int64_t p = 0; p < j->points; p += BLOCK) {
-      const int count = (int)(j->points - p < BLOCK ? j->points - p : BLOCK);
-      if (j->wide) give_f64(j, n, p, count);
-      else give_f32(j, n, p, count);
+    for (int64_t p = 0; p < j->points; p += EM_GRID_BLOCK) {
+      const int count = (int)(j->points - p < EM_GRID_BLOCK ? j->points - p : EM_GRID_BLOCK);
+      table[j->wide].give(j, n, p, count);
     }
   return EM_OK;
 }
-static void describe(job *j, em_tensor *input, em_tensor *grid, int64_t mode, int64_t padding, bool align) {
-  *j = (job){.dims = input->ndim - 2, .align = align, .wide = input->dtype == EM_F64, .in_area = 1, .points = 1};
-  j->mode = mode == NEAREST ? NEAREST : mode == BICUBIC ? BICUBIC : BILINEAR;
-  j->padding = padding == BORDER ? BORDER : padding == REFLECTION ? REFLECTION : ZEROS;
+static void describe(em_grid_job *j, em_tensor *input, em_tensor *grid, int64_t mode, int64_t padding, bool align) {
+  *j = (em_grid_job){.dims = input->ndim - 2, .align = align, .wide = input->dtype == EM_F64, .in_area = 1, .points = 1};
+  j->mode = mode == EM_GRID_NEAREST ? EM_GRID_NEAREST : mode == EM_GRID_BICUBIC ? EM_GRID_BICUBIC : EM_GRID_BILINEAR;
+  j->padding = padding == EM_GRID_BORDER ? EM_GRID_BORDER : padding == EM_GRID_REFLECTION ? EM_GRID_REFLECTION : EM_GRID_ZEROS;
   j->channels = input->sizes[1];
   for (int k = 0; k < j->dims; k++) {
     j->in[k] = input->sizes[k + 2];
@@ -64,7 +44,7 @@ static em_status sample(em_tensor *input, em_tensor *grid, int64_t mode, int64_t
   em_status st = EM_OK;
   em_tensor *x = NULL, *g = NULL, *o = NULL;
   const int compute = input->dtype == EM_F64 ? EM_F64 : EM_F32;
-  job j;
+  em_grid_job j;
   describe(&j, input, grid, mode, padding, align);
   EM_TRY(em_dense_in(input, compute, &x));
   EM_TRY(em_dense_in(grid, compute, &g));
@@ -72,8 +52,8 @@ static em_status sample(em_tensor *input, em_tensor *grid, int64_t mode, int64_t
   j.input = em_tensor_data(x);
   j.grid = em_tensor_data(g);
   j.out = em_tensor_data(o);
-  const int64_t cost = (j.channels + 4) * 8 * BLOCK, blocks = (j.points + BLOCK - 1) / BLOCK;
-  EM_NOTE("blocks of %d points: taps are worked out once for all %lld channels, in %s", BLOCK,
+  const int64_t cost = (j.channels + 4) * 8 * EM_GRID_BLOCK, blocks = (j.points + EM_GRID_BLOCK - 1) / EM_GRID_BLOCK;
+  EM_NOTE("blocks of %d points: taps are worked out once for all %lld channels, in %s", EM_GRID_BLOCK,
           (long long)j.channels, em_dtype_name(compute));
   void *token = em_priv_begin_long(out->numel > EM_LONG_NUMEL / 8);
   st = em_threads_for(input->sizes[0] * blocks, EM_LONG_NUMEL / 2 / cost + 1, forward, &j);
@@ -90,7 +70,7 @@ static em_status sample_backward(em_tensor *grad, em_tensor *input, em_tensor *g
   em_status st = EM_OK;
   em_tensor *v = NULL, *x = NULL, *g = NULL, *gx = NULL, *gg = NULL;
   const int compute = input->dtype == EM_F64 ? EM_F64 : EM_F32;
-  job j;
+  em_grid_job j;
   describe(&j, input, grid, mode, padding, align);
   j.want_input = mask.n < 1 || mask.p[0];
   EM_TRY(em_dense_in(grad, compute, &v));

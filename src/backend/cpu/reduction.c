@@ -1,7 +1,7 @@
 // reduction.c: walks a tensor and feeds the loops of a reduction. Two ways, chosen by layout alone:
 //   outer   the kept innermost dimension is dense: up to 64 neighbouring outputs step together, row by row
-//   inner   otherwise: segments of 2048 elements (gathered and converted if need be) run on 64 lanes; outputs of up to 128
-//           elements are turned, so that each is a lane
+//   inner   otherwise: segments of 2048 elements (gathered and converted if need be) run on 64 lanes; shorter outputs, up to 128
+//           elements where the state is large, are turned, so that each is a lane
 // Segments, chunks of rows and chunks of segments are merged as a binary counter counts, so that rounding errors grow
 // with the logarithm of the size.
 #include "../../dispatch/reduction.h"
@@ -149,9 +149,14 @@ static void write_outputs(const walk *q, const char *state, int64_t width, int64
 static void run_segment(const walk *q, em_red_block *s, const char *x, int64_t n, int64_t index, int64_t lanes) {
   const em_red_kernel *k = q->w->k;
   int64_t w = n < EM_RED_LANES ? n : EM_RED_LANES, rows = n / w, rest = n - rows * w;
-  k->init(s->bytes, w);
-  k->rows(s->bytes, x, w, rows, w, index, w, 1);
-  if (rest > 0) k->rows(s->bytes, x + rows * w * q->loop_item, rest, 1, 0, index + rows * w, 0, 1);
+  if (k->segment != NULL && w == EM_RED_LANES && lanes <= EM_RED_FOLDED(k->var_bytes[0])) {
+    k->segment(s->bytes, x, n);
+    w = EM_RED_FOLDED(k->var_bytes[0]);
+  } else {
+    k->init(s->bytes, w);
+    k->rows(s->bytes, x, w, rows, w, index, w, 1);
+    if (rest > 0) k->rows(s->bytes, x + rows * w * q->loop_item, rest, 1, 0, index + rows * w, 0, 1);
+  }
   em_red_block upper;
   bool alike = true;  // variables of one size: the upper lanes can be read where they are
   for (int v = 1; v < q->w->d->nvars; v++) alike &= k->var_bytes[v] == k->var_bytes[0];
@@ -236,13 +241,12 @@ static void inner_beside(const walk *q, int64_t begin, int64_t end) {
   }
 }
 
-// Longer outputs of one segment: each is folded to some lanes, then the lanes of TOGETHER outputs go side by side.
-#define TOGETHER 16
+// Longer outputs of one segment: each is folded to some lanes, then the lanes of EM_RED_TOGETHER outputs go side by side.
 static void fold_together(const walk *q, em_red_block *s, int64_t lanes) {
   const em_red_kernel *k = q->w->k;
   em_red_block upper;
   for (; lanes > 1; lanes /= 2) {
-    const int64_t half = lanes / 2 * TOGETHER;
+    const int64_t half = lanes / 2 * EM_RED_TOGETHER;
     for (int v = 0; v < q->w->d->nvars; v++)
       memcpy(upper.bytes + v * EM_RED_VAR_BYTES, s->bytes + v * EM_RED_VAR_BYTES + half * k->var_bytes[v],
              (size_t)(half * k->var_bytes[v]));
@@ -256,19 +260,26 @@ static void inner_short(const walk *q, int64_t begin, int64_t end) {
   em_red_block state, lines, ready;
   int64_t widest = 1;
   for (int v = 0; v < nvars; v++) widest = k->var_bytes[v] > widest ? k->var_bytes[v] : widest;
-  const int64_t lanes = EM_RED_VAR_BYTES / TOGETHER / widest < 16 ? EM_RED_VAR_BYTES / TOGETHER / widest : 16;
-  for (int64_t first = begin; first < end; first += TOGETHER) {
-    const int64_t w = end - first < TOGETHER ? end - first : TOGETHER;
-    if (w < TOGETHER) memset(ready.bytes, 0, sizeof ready.bytes);
+  const int64_t lanes = EM_RED_FOLDED(widest);
+  // Most lines are dense and evenly spaced: nothing to divide for.
+  const bool plain = q->direct && q->nred == 1 && q->red[0].stride == q->item && q->nkept == 1;
+  for (int64_t first = begin; first < end; first += EM_RED_TOGETHER) {
+    const int64_t w = end - first < EM_RED_TOGETHER ? end - first : EM_RED_TOGETHER;
+    if (w < EM_RED_TOGETHER) memset(ready.bytes, 0, sizeof ready.bytes);
     for (int64_t j = 0; j < w; j++) {
-      const char *base = q->data + offset_of(q->kept, q->nkept, first + j);
-      run_segment(q, &state, segment_of(q, base, 0, q->n, &gathered), q->n, 0, lanes);
+      const char *base = q->data + (plain ? (first + j) * q->kept[0].stride : offset_of(q->kept, q->nkept, first + j));
+      const char *x = plain ? base : segment_of(q, base, 0, q->n, &gathered);
+      if (k->segment != NULL && q->n >= EM_RED_LANES) {
+        k->segment(lines.bytes + j * lanes * widest, x, q->n);
+        continue;
+      }
+      run_segment(q, &state, x, q->n, 0, lanes);
       for (int v = 0; v < nvars; v++)
         memcpy(lines.bytes + v * EM_RED_VAR_BYTES + j * lanes * k->var_bytes[v], state.bytes + v * EM_RED_VAR_BYTES,
                (size_t)(lanes * k->var_bytes[v]));
     }
     for (int v = 0; v < nvars; v++)
-      em_priv_turn(ready.bytes + v * EM_RED_VAR_BYTES, TOGETHER, lines.bytes + v * EM_RED_VAR_BYTES, lanes * k->var_bytes[v], w,
+      em_priv_turn(ready.bytes + v * EM_RED_VAR_BYTES, EM_RED_TOGETHER, lines.bytes + v * EM_RED_VAR_BYTES, lanes * k->var_bytes[v], w,
                    lanes, k->var_bytes[v]);
     fold_together(q, &ready, lanes);
     write_outputs(q, ready.bytes, w, first);
@@ -278,7 +289,7 @@ static em_status inner_outputs(void *context, int64_t begin, int64_t end) {
   const walk *q = context;
   cascade c;
   if (q->n > 0 && q->n <= SEGMENT) {
-    if (q->n <= BESIDE) inner_beside(q, begin, end);
+    if (q->n <= BESIDE && (q->w->k->segment == NULL || q->n < EM_RED_LANES)) inner_beside(q, begin, end);
     else inner_short(q, begin, end);
     return EM_OK;
   }

@@ -31,11 +31,8 @@ static float round_f16(float x) { return em_f16_to_f32(em_f32_to_f16(x)); }
 static float round_bf16(float x) { return em_bf16_to_f32(em_f32_to_bf16(x)); }
 static em_status rows(void *context, int64_t begin, int64_t end) {
   const job *j = context;
-  em_softmax_row fn = table->row[j->kind][j->wide];
-  for (int64_t i = begin; i < end; i++) {
-    size_t at = (size_t)(i * j->n) * j->size;
-    fn(j->out + at, j->a + at, j->b == NULL ? NULL : j->b + at, j->n, j->round);
-  }
+  const size_t at = (size_t)(begin * j->n) * j->size;
+  table->rows[j->kind][j->wide](j->out + at, j->a + at, j->b == NULL ? NULL : j->b + at, j->n, end - begin, j->round);
   return EM_OK;
 }
 static em_status bands(void *context, int64_t begin, int64_t end) {

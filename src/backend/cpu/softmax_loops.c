@@ -26,10 +26,10 @@
 #include "softmax_bodies.inc.h"
 
 const em_softmax_table EM_ISA_NAME(em_priv_softmax) = {
-    .row = {{softmax_row_f32, softmax_row_f64},
-            {log_softmax_row_f32, log_softmax_row_f64},
-            {softmax_backward_row_f32, softmax_backward_row_f64},
-            {log_softmax_backward_row_f32, log_softmax_backward_row_f64}},
+    .rows = {{softmax_rows_f32, softmax_rows_f64},
+            {log_softmax_rows_f32, log_softmax_rows_f64},
+            {softmax_backward_rows_f32, softmax_backward_rows_f64},
+            {log_softmax_backward_rows_f32, log_softmax_backward_rows_f64}},
     .band = {{softmax_band_f32, softmax_band_f64},
              {log_softmax_band_f32, log_softmax_band_f64},
              {softmax_backward_band_f32, softmax_backward_band_f64},

@@ -100,12 +100,13 @@ VM_FN float vm_priv_exphl_f32(float x, float *l, uint32_t *i) {
 }
 
 // e^x: Cody-Waite reduction, polynomial, two-step scaling (so denormals round once). Max ulp 0.93 0.97 0.97.
+// What becomes 0 is not computed: processors take long over products that small, and masks are made of e^-inf.
 VM_FN float vm_exp_f32(float x) {
   uint32_t i;
-  x = x > 89.0f ? 89.0f : x;
-  x = x < -104.0f ? -104.0f : x;
-  float r = vm_priv_expred_f32(x, &i);
-  return vm_priv_scale_f32(1.0f + vm_priv_exppoly_f32(r), i);
+  float c = x > 89.0f ? 89.0f : x;
+  c = c < -104.0f ? 0.0f : c;
+  float r = vm_priv_expred_f32(c, &i), y = vm_priv_scale_f32(1.0f + vm_priv_exppoly_f32(r), i);
+  return x < -104.0f ? 0.0f : y;
 }
 
 // 2^x: the reduction is exact; minimax of degree 7. Max ulp 0.82 0.76 0.76.

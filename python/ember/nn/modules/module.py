@@ -655,11 +655,14 @@ class Module:
 
     def __call__(self, *args, **kwargs) -> Any:
         """Runs forward, and the hooks around it. Arguments and result are forward's."""
-        if not (self._backward_hooks or self._backward_pre_hooks or self._forward_hooks or self._forward_pre_hooks
-                or _global_forward_hooks or _global_forward_pre_hooks or _global_backward_hooks
-                or _global_backward_pre_hooks):
-            return self.forward(*args, **kwargs)
-        return self._call_impl(*args, **kwargs)
+        own = self.__dict__  # attributes of a class with __getattr__ are slow to find
+        try:
+            hooked = (own["_forward_hooks"] or own["_forward_pre_hooks"] or own["_backward_hooks"]
+                      or own["_backward_pre_hooks"] or _global_forward_hooks or _global_forward_pre_hooks
+                      or _global_backward_hooks or _global_backward_pre_hooks)
+        except KeyError:  # __init__ has not run: PyTorch misses this one first
+            hooked = self._backward_hooks is not None
+        return self._call_impl(*args, **kwargs) if hooked else self.forward(*args, **kwargs)
 
     def _call_impl(self, *args, **kwargs):
         called = set()

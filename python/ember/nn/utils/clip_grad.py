@@ -3,7 +3,7 @@
 import warnings
 
 import ember
-from .._norm import vector_norm
+from ...linalg import vector_norm
 
 __all__ = ["get_total_norm", "clip_grads_with_norm_", "clip_grad_norm_", "clip_grad_norm", "clip_grad_value_"]
 
