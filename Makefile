@@ -30,7 +30,7 @@ export PATH := $(VENV)/bin:$(PATH)
 export CCACHE_NOHASHDIR := 1
 export EMBER_BUILD := $(CURDIR)/$(BUILD)
 
-.PHONY: all venv test demo bench bench-overhead bench-pointwise bench-c same-run coverage docs-ops proofs parity lint format asan tsan fault fuzz fuzz-files gen-diff new-op wheel sdist abi portability clean help
+.PHONY: all venv test demo bench bench-overhead bench-pointwise bench-c same-run coverage docs-ops proofs parity lint format asan tsan fault fuzz fuzz-asan fuzz-files gen-diff new-op wheel sdist abi portability clean help
 
 all: $(BUILD)/build.ninja  ## build (sets .venv up once)
 	@$(NINJA) -C $(BUILD)
@@ -109,8 +109,14 @@ tsan: | $(VENV)/.ember-dev  ## C tests under the thread sanitizer
 fault: all  ## every allocation of every operator fails once
 	@EMBER_TEST_FULL=1 $(PY) tools/run_tests.py --build $(BUILD) --only fault $(ARGS)
 
-fuzz: all  ## random calls, until stopped or for ARGS="--seconds N"; ARGS=--files: damaged files
+fuzz: all  ## random calls, until stopped or for ARGS="--seconds N"; ARGS=--operators: hostile calls; ARGS=--files: damaged files
 	@$(PY) tests/fuzz/run.py $(ARGS)
+
+fuzz-asan:  ## hostile calls of every operator under the sanitizers, until stopped or for ARGS="--seconds N"
+	@$(MAKE) --no-print-directory all BUILD=build-asan \
+	    MESONFLAGS="-Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1"
+	@LD_PRELOAD=$$(realpath $$(gcc -print-file-name=libasan.so)) PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 \
+	    PYTHONPATH=$(CURDIR)/build-asan/python $(PY) tests/fuzz/run.py --operators $(ARGS)
 
 fuzz-files: | $(VENV)/.ember-dev  ## damaged files through the readers of C, under clang's libFuzzer, until stopped or ARGS="-max_total_time=N"
 	@[ -f build-fuzz/build.ninja ] || CC="$(notdir $(CCACHE)) clang" $(MESON) setup build-fuzz -Dfuzz=true -Doptimization=1 \

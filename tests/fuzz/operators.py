@@ -1,6 +1,6 @@
 """Hostile calls of every operator: arguments made from its schema alone, and samples of the table with pieces changed.
 
-    make fuzz ARGS="--operators --seconds 60 --seed 7"       (beneath `make asan`'s build: BUILD=build-asan)
+    make fuzz ARGS="--operators --seconds 60 --seed 7"       make fuzz-asan ARGS="--seconds 3600": under the sanitizers
 
 A call may refuse: with an exception that a user of PyTorch expects, in words. It may not crash, hang, take memory that its
 arguments do not ask for, hand out a tensor that reaches outside of its storage, or leave objects behind. What it accepts is

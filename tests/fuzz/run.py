@@ -262,11 +262,18 @@ def main():
     parser.add_argument("--seconds", type=float, default=float("inf"), help="how long (default: until stopped)")
     parser.add_argument("--seed", type=int, default=None, help="of the first program; the next have seed + 1, ...")
     parser.add_argument("--steps", type=int, default=14, help="steps a program")
+    parser.add_argument("--operators", nargs="*", metavar="NAME", default=None,
+                        help="hostile calls of every operator instead (operators.py), or of those with NAME in their names")
     parser.add_argument("--files", action="store_true", help="damaged files through the readers instead (files.py)")
     args = parser.parse_args()
     seed = args.seed if args.seed is not None else int(time.time())
     print(f"first seed {seed}", flush=True)
     try:
+        if args.operators is not None:
+            import operators
+            count, findings = operators.run(args.seconds, seed, args.operators)
+            print("\n".join(findings) or f"{count} calls, each refused in words or done")
+            return 1 if findings else 0
         if args.files:
             import files
             count, failure = files.run(args.seconds, seed)

@@ -1,11 +1,18 @@
-"""Ten seconds of tests/fuzz/run.py, always the same programs; `make fuzz` goes on."""
+"""Seconds of tests/fuzz/run.py, always the same programs, and of tests/fuzz/operators.py, the same calls; `make fuzz` goes on."""
 import importlib.util
 import os
 
-SPEC = importlib.util.spec_from_file_location("fuzz_run", os.path.join(
-    os.path.dirname(os.path.abspath(__file__)), "..", "fuzz", "run.py"))
-fuzz = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(fuzz)
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fuzz")
+
+
+def module(name):
+    spec = importlib.util.spec_from_file_location("fuzz_" + name, os.path.join(FOLDER, name + ".py"))
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+fuzz, hostile = module("run"), module("operators")
 
 
 def test_ten_seconds_of_random_programs():
@@ -22,3 +29,24 @@ def test_the_fuzzer_finds_a_planted_bug():
         assert fuzz.run(10, seed=20_000)[1] is not None
     finally:
         fuzz.UNARY["tanh"] = right
+
+
+def test_twenty_seconds_of_hostile_calls():
+    count, findings = hostile.run(20, seed=40_000)
+    assert not findings, findings[0]
+    assert count > 500
+
+
+def test_hostile_calls_find_planted_bugs():
+    """A process that dies, an error without words and a tensor outside of its storage are findings."""
+    operation = ("aten::planted", None, [], None)
+
+    def outside():
+        raise AssertionError("reaches element 7 of a storage of 3")
+
+    def wordless():
+        raise RuntimeError("no")
+
+    for function, words in ((outside, "reaches element"), (wordless, "without words")):
+        assert words in hostile.one((operation[0], function, [], None), 1)
+    assert hostile.one((operation[0], lambda: None, [], None), 1) is None

@@ -395,7 +395,7 @@ static __attribute__((cold)) void note_walk(const walk *q, bool outer) {
   else if (n <= SEGMENT)
     em_note_write("reduction of one segment each: %lld result%s of %lld elements, %d lanes within one, %d folded together, %s, %s loop "
                   "(a tree of "
-                  "segments refused: %d elements or fewer)", nout, s, n, EM_RED_LANES, TOGETHER, read, em_priv_note_isa, SEGMENT);
+                  "segments refused: %d elements or fewer)", nout, s, n, EM_RED_LANES, EM_RED_TOGETHER, read, em_priv_note_isa, SEGMENT);
   else
     em_note_write("reduction in a tree: %lld result%s of %lld elements, %d lanes within segments of %d%s, %s, %s loop (neighbours together "
                   "refused: %s)", nout, s, n, EM_RED_LANES, SEGMENT, n > CHUNK ? ", several chunks each" : "", read, em_priv_note_isa,
