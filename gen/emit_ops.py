@@ -315,7 +315,8 @@ def emit_operators(ops, kernels):
         o.append(f"static const uint8_t rets_{op.cname}[] = {{{rets}}};")
         flags = _flags(op, dict(keys))
         if _refuses_meta(op, dict(keys)):
-            o.append(f"static em_status refuse_{op.cname}({params(op)}) {{\n  {' '.join(f'(void){n};' for n in ['ks', *(a.name for a in op.args), *op.out_names])}\n"
+            unused = " ".join(f"(void){n};" for n in ["ks", *(a.name for a in op.args), *op.out_names])
+            o.append(f"static em_status refuse_{op.cname}({params(op)}) {{\n  {unused}\n"
                      f"  return em_priv_no_kernel(&em_opr_{op.cname}, EM_KEYBIT(EM_KEY_Meta));\n}}")
             keys.append(("Meta", f"refuse_{op.cname}"))
         mask = " | ".join(f"EM_KEYBIT(EM_KEY_{k})" for k, _ in keys) or "0"

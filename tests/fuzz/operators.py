@@ -370,7 +370,8 @@ def environment():
     env = dict(os.environ, PYTHONFAULTHANDLER="1")
     if "asan" in env.get("LD_PRELOAD", ""):
         del env["PYTHONFAULTHANDLER"]  # it would take the signal before the sanitizer sees it
-        env["ASAN_OPTIONS"] = env.get("ASAN_OPTIONS", "") + f":max_allocation_size_mb={ALLOWED_MIB}:allocator_may_return_null=1:detect_leaks=0"
+        env["ASAN_OPTIONS"] = (f"{env.get('ASAN_OPTIONS', '')}:max_allocation_size_mb={ALLOWED_MIB}:allocator_may_return_null=1"
+                               ":detect_leaks=0")
         env["UBSAN_OPTIONS"] = "halt_on_error=1:print_stacktrace=1"
     return env
 

@@ -197,7 +197,7 @@ em_status n_linalg_solve_ex(uint64_t ks, em_tensor *A, em_tensor *B, bool left, 
   EM_PASS(check_matrix(B, "linalg.solve", false));
   if (A->dtype != B->dtype || (left ? rows_of(B) : columns_of(B)) != rows_of(A) ||
       !em_shape_equal(A->ndim - 2, A->sizes, B->ndim - 2, B->sizes))
-    return em_fail(EM_ERR_RUNTIME, "linalg.solve: A and B must be of one dtype, batch shape and size here; linalg_solve_ex broadcasts them");
+    return em_fail(EM_ERR_RUNTIME, "linalg.solve: A and B must be of one dtype, batch and size here; linalg_solve_ex broadcasts them");
   EM_PASS(type_of(A, "linalg.solve", "lu_cpu", &j.t));
   EM_PASS(library(&j.l, "linalg.solve"));
   em_status st = EM_OK;
