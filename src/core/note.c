@@ -35,8 +35,9 @@ static const char *find_line(const char *line) {  // one that begins so, whateve
 }
 static void append(const char *words) {
   size_t at = strlen(notes.text), n = strlen(words);
+  if (at >= 4 && strcmp(notes.text + at - 4, "\n...") == 0) return;  // there was more: nothing follows
   if (at + n + 5 <= notes.size) memcpy(notes.text + at, words, n + 1);
-  else if (at + 5 <= notes.size && (at < 4 || strcmp(notes.text + at - 4, "\n...") != 0)) memcpy(notes.text + at, "\n...", 5);
+  else if (at + 5 <= notes.size) memcpy(notes.text + at, "\n...", 5);
 }
 void em_note_write(const char *format, ...) {
   char line[513] = "\n";

@@ -164,7 +164,7 @@ PATHS = {
     ],
     "FFT": [
         (lambda: ember.fft.fft(ember.ones(12, 64)), "stages: 12 lines of 64", "a chirp refused"),
-        (lambda: ember.fft.fft(ember.ones(3, 101)), "chirp: 3 lines of 101", "stages refused: 101 has a prime factor"),
+        (lambda: ember.fft.fft(ember.ones(3, 131)), "chirp: 3 lines of 131", "stages refused: 131 has a prime factor"),
     ],
     "products": [
         (lambda: ember.mm(cpu, cpu.t()), "Ember's blocks: (8 x 6)(6 x 8) in float32", "OpenBLAS refused: too small"),
