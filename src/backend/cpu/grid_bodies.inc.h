@@ -7,7 +7,7 @@ static inline T FN(position)(T x, int64_t size, bool align, T *slope) {
 }
 static inline T FN(clip)(T x, int64_t size, T *slope) {
   const T top = (T)(size - 1), low = x > 0 ? x : 0;
-  *slope = (x > 0) & (x < top) ? *slope : 0;
+  *slope = ((x > 0) & (x < top)) ? *slope : 0;
   return low >= top ? top : low;
 }
 static T FN(reflect)(T x, int64_t size, bool align, T *slope) {
