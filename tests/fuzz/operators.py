@@ -19,7 +19,7 @@ import traceback
 import warnings
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "ops"))
-from subject import DTYPES, flat, map_args, torch  # noqa: E402
+from subject import DTYPES, flat, torch  # noqa: E402
 
 C = torch._C
 HUGE = [-1, -2, 5, 7, 63, 64, 65, 1000, 2**31 - 1, 2**31, -2**31, 2**32, 2**62, 2**63 - 1, -2**63, -2**63 + 1]
@@ -39,7 +39,7 @@ class Call:
     """Random arguments for one operator; `rng` alone decides."""
 
     def __init__(self, rng):
-        self.rng, self.tensors, self.keep = rng, [], []
+        self.rng, self.tensors = rng, []
         self.base = [rng.choice([0, 1, 1, 2, 2, 3, 3, 4, 5, 8]) for _ in range(rng.choice([0, 1, 1, 2, 2, 2, 3, 3, 4, 4, 5, 6]))]
         self.dtype = rng.choice(["float32"] * 6 + ["float64"] * 4 + DTYPES)
 
@@ -150,10 +150,8 @@ class Call:
         skipping = self.rng.random() < 0.5  # defaults of the rest
         for kind, name, default, keyword in arguments:
             if default and skipping and self.rng.random() < 0.7:
-                keyword_only = True
                 continue
-            keyword_only = keyword or len(kwargs) > 0
-            if keyword_only or default and skipping:
+            if keyword or kwargs or default and skipping:
                 kwargs[name] = self.of_type(kind)
             else:
                 args.append(self.of_type(kind))
@@ -179,9 +177,9 @@ class Call:
         """One or two arguments of a good call made strange."""
         rng, args, kwargs = self.rng, list(args), dict(kwargs)
         for _ in range(rng.choice([1, 1, 1, 2, 2, 3])):
-            number = rng.randrange(len(arguments)) if arguments else 0
             if not arguments:
                 break
+            number = rng.randrange(len(arguments))
             kind, name, _, keyword = arguments[number]
             if number < len(args):
                 old = args[number]

@@ -38,9 +38,7 @@ def test_twenty_seconds_of_hostile_calls():
 
 
 def test_hostile_calls_find_planted_bugs():
-    """A process that dies, an error without words and a tensor outside of its storage are findings."""
-    operation = ("aten::planted", None, [], None)
-
+    """An error without words and a tensor outside of its storage are findings; a call that is done is none."""
     def outside():
         raise AssertionError("reaches element 7 of a storage of 3")
 
@@ -48,5 +46,5 @@ def test_hostile_calls_find_planted_bugs():
         raise RuntimeError("no")
 
     for function, words in ((outside, "reaches element"), (wordless, "without words")):
-        assert words in hostile.one((operation[0], function, [], None), 1)
-    assert hostile.one((operation[0], lambda: None, [], None), 1) is None
+        assert words in hostile.one(("aten::planted", function, [], None), 1)
+    assert hostile.one(("aten::planted", lambda: None, [], None), 1) is None
